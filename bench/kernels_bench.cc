@@ -113,7 +113,7 @@ constexpr Format kFormats[] = {
     {"q4_k", kBits4, S::kSuperMin, true, 4, 256},
     {"mlx4", kBits4, S::kBF16Bias, true, 4, 64},
     {"mxfp4", kTable4, S::kE8M0, true, 4, 32},
-    {"nvfp4", kTable4, S::kE4M3Halves, true, 4, 16 * 2},
+    {"nvfp4", kTable4, S::kE4M3Halves, true, 4, 32},
     {"q3_k", kBits3, S::kSuperHalves, true, 3, 256},
     {"mlx3", kBits3, S::kBF16Bias, true, 3, 64},
     {"q2_k", kBits2, S::kSuperMinHalves, true, 2, 256},
@@ -146,7 +146,6 @@ struct BenchMatrix {
       const int merges = std::countr_one(static_cast<unsigned>(leaf));
       steps.push_back({kColumns / format.leaves, merges, is_last ? 1 : 0, pieces / format.leaves});
     }
-    if (format.leaves == 1) steps.back().merges = 0;
     piece_blocks.assign(static_cast<size_t>(pieces), static_cast<uint16_t>(blocks_of_piece));
     tiles = static_cast<int>(weight_bytes / tile_bytes);
     matrix = {.codes = format.codes,

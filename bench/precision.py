@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What rounding costs: logits of small models against those of options that round less.
+"""Measures the cost of rounding: compares the logits of small models with those of options that round less.
 
     bench/precision.py [PROGRAM]     Markdown tables, then one JSON line
 

@@ -16,8 +16,10 @@ enum class BufferId : int32_t {};
 enum class MatrixId : int32_t {};
 
 struct Slice {
+  static constexpr size_t kElementBytes = 4;  // float or int32
+
   BufferId buffer{};
-  size_t offset = 0;  // in elements (float or int32)
+  size_t offset = 0;  // in elements
 };
 
 // output[token] = matrix row rows[token]; negative rows are another rank's and are skipped.
@@ -143,7 +145,7 @@ struct LayerPages {
   KvKind kind = KvKind::kF32;
   Slice keys;
   Slice values;
-  size_t page_stride = 0;  // in elements of four bytes, like offsets
+  size_t page_stride = 0;  // in elements of a slice
   int head_dim = 0;
   int value_dim = 0;
   int kv_heads = 0;

@@ -33,9 +33,9 @@ struct PrepareArgs {
 };
 
 // One matrix of a product. Products of further matrices are added to the same sums: in each leaf,
-// their blocks or runs follow those of earlier matrices. This adds the experts of a
-// token, in ascending order inside each leaf. All have the same number of rows and leaves as the
-// first; their formats may differ.
+// their blocks or runs follow those of earlier matrices. This adds the experts of a token, in
+// ascending order inside each leaf. All have the same number of rows and leaves as the first; their
+// formats may differ.
 struct MatmulPart {
   const PackedMatrix* matrix;
   // (tokens, columns) of float for plain elements, else (tokens, block_count) of InputBlock8 or
@@ -103,19 +103,17 @@ struct RopeArgs {
 //   kBF16, kF16  rounded to the nearest, ties to even. A finite value stays finite: beyond the
 //                largest it becomes the largest. Infinities and NaNs stay what they are.
 //   kQ8          value = code * scale, which is exact. The columns of one head and position are
-//                cut into blocks of kKvBlock; with m = max |x| of a block, scale is m / 127 rounded
-//                up to BF16 and code = round_to_even(x * (1 / scale)), from -127 to 127. Codes and
-//                scale are 0 if m is below kKvLeast; if m reaches kKvMost or a value is a NaN,
-//                all of the block is NaN (codes 0, scale NaN).
+//                cut into blocks of kBlockColumns; with m = max |x| of a block, scale is m / 127
+//                rounded up to BF16 and code = round_to_even(x * (1 / scale)), from -127 to 127.
+//                Codes and scale are 0 if m is below kBlockLeast; if m reaches kKvMost or a value
+//                is a NaN, all of the block is NaN (codes 0, scale NaN).
 enum class KvKind : int32_t { kF32, kBF16, kF16, kQ8 };
-inline constexpr int kKvBlock = 32;
-inline constexpr float kKvLeast = 0x1p-100f;  // no product is subnormal
-inline constexpr float kKvMost = 0x1p+120f;   // none is infinite
+inline constexpr float kKvMost = 0x1p+120f;  // no product of a code and its scale is infinite
 
 // These are always inlined: called from a file that is compiled for one instruction set, a copy of
 // them could be linked into the baseline program.
 [[gnu::always_inline]] inline constexpr int kv_blocks(int32_t head_dim) {
-  return (head_dim + kKvBlock - 1) / kKvBlock;
+  return (head_dim + kBlockColumns - 1) / kBlockColumns;
 }
 [[gnu::always_inline]] inline constexpr size_t kv_element_bytes(KvKind kind) {
   return kind == KvKind::kF32 ? 4 : kind == KvKind::kQ8 ? 1 : 2;

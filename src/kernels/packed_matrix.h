@@ -85,8 +85,24 @@ enum class PackedScales : int32_t {
   kSuperMinHalves,  // head: F16 d, F16 m; block: uint8 s of each half, then uint8 t of each half
 };
 
-// Bytes of a tile's part of a piece. Always inlined: called from a file that is compiled for one
-// instruction set, a copy could be linked into the baseline program.
+// These are always inlined: called from a file that is compiled for one instruction set, a copy of
+// them could be linked into the baseline program.
+[[gnu::always_inline]] inline constexpr int tile_count(int rows) {
+  return (rows + kLanes - 1) / kLanes;
+}
+
+// The group of a tile: its first tile, and how many it has.
+struct TileGroup {
+  int32_t first;
+  int32_t tiles;
+};
+[[gnu::always_inline]] inline constexpr TileGroup group_of(int rows, int tile) {
+  const int first = tile / kGroupTiles * kGroupTiles;
+  const int left = tile_count(rows) - first;
+  return {first, left < kGroupTiles ? left : kGroupTiles};
+}
+
+// Bytes of a tile's part of a piece.
 struct ScaleBytes {
   size_t of_head;
   size_t of_block;  // of each of its blocks

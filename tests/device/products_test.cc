@@ -26,6 +26,10 @@ std::vector<float> host_values(Device& device, Slice slice) {
   return {values.begin(), values.end()};
 }
 
+Slice room_for_products(Device& device) {
+  return room(device, size_t{kManyTokens} * kMatrixRows, Access::kHost);
+}
+
 // Three forms of input: integers, floats in blocks, plain floats.
 struct ThreeForms {
   Quantised quantised;
@@ -51,12 +55,9 @@ TEST_CASE("matrices that share an input give what each gives alone, whatever the
     Matmul all{x, kManyTokens, {}, 3}, token{x, 1, {}, 3};
     std::vector<Slice> alone;
     for (size_t i = 0; i < matrices.size(); ++i) {
-      const auto output = [&] {
-        return room(*device, size_t{kManyTokens} * kMatrixRows, Access::kHost);
-      };
-      all.products[i] = {matrices[i], output()};
-      token.products[i] = {matrices[i], output()};
-      alone.push_back(output());
+      all.products[i] = {matrices[i], room_for_products(*device)};
+      token.products[i] = {matrices[i], room_for_products(*device)};
+      alone.push_back(room_for_products(*device));
       device->queue(Matmul{x, kManyTokens, {{matrices[i], alone[i]}}});
     }
     device->queue(all);
@@ -81,10 +82,8 @@ TEST_CASE("a matrix without rows among others is skipped") {
   none.rows = 0;
   const MatrixId whole = packed(*device, quantised.source()), empty = packed(*device, none);
   const Slice x = put(*device, Numbers().take(kManyTokens * kMatrixColumns));
-  const auto output = [&] {
-    return room(*device, size_t{kManyTokens} * kMatrixRows, Access::kHost);
-  };
-  const Slice a = output(), b = output(), c = output(), alone = output();
+  const Slice a = room_for_products(*device), b = room_for_products(*device),
+              c = room_for_products(*device), alone = room_for_products(*device);
   device->queue(Matmul{x, kManyTokens, {{whole, alone}}});
   device->queue(Matmul{x, kManyTokens, {{empty, a}, {whole, b}, {empty, c}}, 3});
   device->queue(Matmul{x, kManyTokens, {{empty, a}}});
@@ -99,10 +98,8 @@ TEST_CASE("gate and up joined have the bits of both products and their activatio
     const auto device = opened(kind, threads);
     const std::vector<MatrixId> matrices = forms.pack(*device);
     const Slice x = put(*device, Numbers().take(kManyTokens * kMatrixColumns));
-    const auto output = [&] {
-      return room(*device, size_t{kManyTokens} * kMatrixRows, Access::kHost);
-    };
-    const Slice gate = output(), up = output(), joined = output(), scratch = output();
+    const Slice gate = room_for_products(*device), up = room_for_products(*device),
+                joined = room_for_products(*device), scratch = room_for_products(*device);
     device->queue(Matmul{x, kManyTokens, {{matrices[0], gate}, {matrices[2], up}}, 2});
     device->queue(GatedUp{matrices[0], matrices[2], x, kManyTokens, scratch, joined});
     REQUIRE(device->wait().ok());

@@ -46,13 +46,13 @@ struct WrittenPage {
     const auto dims = static_cast<size_t>(head_dim), i = static_cast<size_t>(column);
     const auto blocks = static_cast<size_t>(kv_blocks(head_dim));
     return value(head_of(keys, head), (group * dims + i) * kLanes + lane,
-                 (group * blocks + i / kKvBlock) * kLanes + lane);
+                 (group * blocks + i / kBlockColumns) * kLanes + lane);
   }
   float stored_value(int head, int slot, int column) const {
     const auto position = static_cast<size_t>(slot), i = static_cast<size_t>(column);
     const auto blocks = static_cast<size_t>(kv_blocks(head_dim));
     return value(head_of(values, head), position * static_cast<size_t>(head_dim) + i,
-                 position * blocks + i / kKvBlock);
+                 position * blocks + i / kBlockColumns);
   }
 };
 
@@ -134,10 +134,10 @@ std::vector<float> border_numbers(float (*value_of)(uint16_t)) {
 }
 
 const std::vector<float> kExtremes = {
-    0.0f,       -0.0f,     65504.0f,         65519.9f,        65520.0f,
-    -1e10f,     FLT_MAX,   -FLT_MAX,         0x1.fep127f,     0x1.ffp127f,
-    FLT_MIN,    0x1p-149f, 0x1p-24f,         0x1p-25f,        0x1.000002p-25f,
-    0x1.8p-24f, kKvLeast,  0x1.fffffep-101f, 0x1.fffffep119f, INFINITY,
+    0.0f,       -0.0f,       65504.0f,         65519.9f,        65520.0f,
+    -1e10f,     FLT_MAX,     -FLT_MAX,         0x1.fep127f,     0x1.ffp127f,
+    FLT_MIN,    0x1p-149f,   0x1p-24f,         0x1p-25f,        0x1.000002p-25f,
+    0x1.8p-24f, kBlockLeast, 0x1.fffffep-101f, 0x1.fffffep119f, INFINITY,
     -INFINITY,  NAN};
 
 }  // namespace

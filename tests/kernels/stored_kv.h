@@ -67,7 +67,7 @@ inline void round_q8(float* x, int count) {
     std::fill(x, x + count, NAN);
     return;
   }
-  if (most < kKvLeast) {
+  if (most < kBlockLeast) {
     std::fill(x, x + count, 0.0f);
     return;
   }
@@ -85,7 +85,8 @@ inline std::vector<float> rounded_rows(KvKind kind, std::vector<float> rows, int
       if (kind == KvKind::kF16) row[i] = rounded_to(kF16Format, row[i]);
     }
     if (kind != KvKind::kQ8) continue;
-    for (int i = 0; i < columns; i += kKvBlock) round_q8(row + i, std::min(kKvBlock, columns - i));
+    for (int i = 0; i < columns; i += kBlockColumns)
+      round_q8(row + i, std::min(kBlockColumns, columns - i));
   }
   return rows;
 }

@@ -65,8 +65,8 @@ class Gate {
   std::condition_variable condition_;
 };
 
-// One word says it all about the current section, so that entering and closing it exclude each
-// other: its number, whether threads may still enter, and how many are inside (without the owner).
+// The state of the current section in one word, so that entering and closing it exclude each other:
+// its number, whether threads may still enter, and how many are inside (without the owner).
 class SectionWord {
  public:
   // Owner, while nobody is inside. Sequentially consistent, for Gate.

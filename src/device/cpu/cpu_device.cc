@@ -198,8 +198,8 @@ void CpuDevice::take_back() {
 
 std::byte* CpuDevice::place(Slice slice, size_t elements) const {
   const Buffer& buffer = buffers_[static_cast<size_t>(slice.buffer)];
-  LOCKSTEP_CHECK((slice.offset + elements) * 4 <= buffer.bytes);
-  return buffer.memory.data() + slice.offset * 4;
+  LOCKSTEP_CHECK((slice.offset + elements) * Slice::kElementBytes <= buffer.bytes);
+  return buffer.memory.data() + slice.offset * Slice::kElementBytes;
 }
 
 float* CpuDevice::floats(Slice slice, size_t elements) const {
@@ -214,7 +214,7 @@ PageArgs CpuDevice::page_args(const LayerPages& pages) const {
   return {.kind = pages.kind,
           .keys = place(pages.keys, 0),
           .values = place(pages.values, 0),
-          .page_stride = pages.page_stride * 4,
+          .page_stride = pages.page_stride * Slice::kElementBytes,
           .head_dim = pages.head_dim,
           .value_dim = pages.value_dim,
           .kv_heads = pages.kv_heads};

@@ -181,10 +181,10 @@ void expand_transposed_tile(const MatrixSource& source, int tile, std::byte* pac
 // its group.
 void put_in_group(const PackPlan& plan, int tile, const std::byte* packed, std::byte* all_tiles) {
   const PackedMatrix& matrix = plan.matrix;
-  const int first = tile / kGroupTiles * kGroupTiles;
-  const auto tiles = static_cast<size_t>(std::min(kGroupTiles, tile_count(matrix.rows) - first));
-  std::byte* group = all_tiles + static_cast<size_t>(first) * matrix.tile_bytes;
-  const auto put = [&, own = static_cast<size_t>(tile - first)](std::byte* to, size_t bytes) {
+  const TileGroup of = group_of(matrix.rows, tile);
+  const auto tiles = static_cast<size_t>(of.tiles);
+  std::byte* group = all_tiles + static_cast<size_t>(of.first) * matrix.tile_bytes;
+  const auto put = [&, own = static_cast<size_t>(tile - of.first)](std::byte* to, size_t bytes) {
     if (bytes > 0) std::memcpy(to + own * bytes, packed, bytes);
     packed += bytes;
     return to + tiles * bytes;
@@ -199,7 +199,7 @@ void put_in_group(const PackPlan& plan, int tile, const std::byte* packed, std::
     to = put(to, bytes.of_head);
     for (int block = 0; block < blocks; ++block) to = put(to, bytes.of_block);
   }
-  if (first + static_cast<int>(tiles) == tile + 1) {  // the last tile: what aligns the group
+  if (of.first + of.tiles == tile + 1) {  // the last tile: what aligns the group
     std::memset(to, 0, static_cast<size_t>(group + tiles * matrix.tile_bytes - to));
   }
 }

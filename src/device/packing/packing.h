@@ -12,10 +12,6 @@
 
 namespace lockstep {
 
-constexpr int tile_count(int rows) {
-  return (rows + kLanes - 1) / kLanes;
-}
-
 struct PackPlan {
   // The plan's owner sets `tiles`, `piece_blocks` and `steps`.
   PackedMatrix matrix{};

@@ -39,8 +39,7 @@ struct Ahead {
 
   LANES_INLINE void fetch(size_t bytes) {
     if (!is_wanted) return;
-#pragma GCC unroll 4
-    for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
+    fetch_lines(at, bytes);
     at += bytes;
   }
 };
@@ -95,10 +94,10 @@ LANES_INLINE void score_groups(const PageHead& page, int group, const float* que
         scales[g] =
             F32x16::load(scale_of + (static_cast<size_t>(group + g) * blocks + block) * kLanes);
       }
-      const int begin = block * kKvBlock, rest = page.head_dim - begin;
+      const int begin = block * kBlockColumns, rest = page.head_dim - begin;
       score_columns(keys + static_cast<size_t>(begin) * kLanes, group_stride,
-                    rest < kKvBlock ? rest : kKvBlock, query + begin, head_dim, scales, score,
-                    ahead);
+                    rest < kBlockColumns ? rest : kBlockColumns, query + begin, head_dim, scales,
+                    score, ahead);
     }
   } else {
     score_columns(keys, group_stride, page.head_dim, query, head_dim, scales, score, ahead);
@@ -157,7 +156,7 @@ LANES_INLINE void soften(int first, int count, bool is_first_page, PageWeights& 
 // The scale of a position's codes in the columns from `column` on.
 LANES_INLINE F32x16 value_scale(const PageHead& page, int position, int column) {
   const auto place = static_cast<size_t>(position) * static_cast<size_t>(kv_blocks(page.head_dim)) +
-                     static_cast<size_t>(column / kKvBlock);
+                     static_cast<size_t>(column / kBlockColumns);
   const BF16* scales = reinterpret_cast<const BF16*>(page.values + kv_scales_at(page.head_dim));
   return F32x16::broadcast(to_float(scales[place]));
 }

@@ -10,23 +10,22 @@ struct BlockPlace {
 };
 
 // The group that has a tile of a quantised matrix.
-struct TileGroup {
+struct GroupPlace {
   const std::byte* begin;
   int32_t tiles;
   int32_t tile;  // the tile's number in the group
 
-  LANES_INLINE static TileGroup of(const PackedMatrix& matrix, int tile) {
-    const int first = tile / kGroupTiles * kGroupTiles;
-    const int left = (matrix.rows + kLanes - 1) / kLanes - first;
-    return {matrix.tiles + static_cast<size_t>(first) * matrix.tile_bytes,
-            left < kGroupTiles ? left : kGroupTiles, tile - first};
+  LANES_INLINE static GroupPlace of(const PackedMatrix& matrix, int tile) {
+    const TileGroup group = group_of(matrix.rows, tile);
+    return {matrix.tiles + static_cast<size_t>(group.first) * matrix.tile_bytes, group.tiles,
+            tile - group.first};
   }
 };
 
 // The position in a part.
 struct PartCursor {
   const MatmulPart* part;
-  TileGroup group;         // for blocks, of the first tile of this call
+  GroupPlace group;        // for blocks, of the first tile of this call
   const std::byte* tiles;  // for plain elements: the first tile of this call
   const std::byte* input;  // of the first token of this call
   int32_t column;          // for plain elements
@@ -38,7 +37,7 @@ struct PartCursor {
 LANES_INLINE PartCursor cursor_of(const MatmulPart& part, int tile, int token) {
   const PackedMatrix& matrix = *part.matrix;
   return {.part = &part,
-          .group = TileGroup::of(matrix, tile),
+          .group = GroupPlace::of(matrix, tile),
           .tiles = matrix.tiles + static_cast<size_t>(tile) * matrix.tile_bytes,
           .input = static_cast<const std::byte*>(part.input) +
                    static_cast<size_t>(token) * part.input_stride};
@@ -252,8 +251,7 @@ struct Prefetch {
   LANES_INLINE void fetch(const std::byte* at, size_t bytes) const {
     const std::byte* ahead = at + distance;
     if (ahead >= end) ahead += skip;
-#pragma GCC unroll 8
-    for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(ahead + line);
+    fetch_lines(ahead, bytes);
   }
 };
 
@@ -289,7 +287,7 @@ LANES_INLINE BlockPlace add_blocks(const PartCursor& cursor, BlockPlace begin, c
   const PackedMatrix& matrix = *cursor.part->matrix;
   const Scales kind(matrix);
   const Formula formula = formula_of(kind.value);
-  const TileGroup group = cursor.group;
+  const GroupPlace group = cursor.group;
   const auto tiles = static_cast<size_t>(group.tiles);
   const int tile = group.tile + first;
   const std::byte* const group_scales = group.begin + tiles * matrix.scales_at;

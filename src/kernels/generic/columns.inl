@@ -5,6 +5,12 @@
 // How far ahead of their use weights are fetched into the cache.
 constexpr size_t kPrefetchBytes = 2048;
 
+// Fetches the cache lines of [from, from + bytes).
+LANES_INLINE void fetch_lines(const std::byte* from, size_t bytes) {
+#pragma GCC unroll 8
+  for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line);
+}
+
 struct WeightStream {
   const std::byte* begin;
   size_t tile_bytes;

@@ -78,7 +78,7 @@ void embed_row(const EmbedArgs& args, int row, float* to) {
   const Formula formula = formula_of(matrix.scales);
   const bool is_halved = has_halves(matrix.scales);
   const int lane = row % kLanes;
-  const TileGroup group = TileGroup::of(matrix, row / kLanes);
+  const GroupPlace group = GroupPlace::of(matrix, row / kLanes);
   const auto tiles = static_cast<size_t>(group.tiles), tile = static_cast<size_t>(group.tile);
   const std::byte* codes = group.begin + tile * block_bytes(kCodes);
   const std::byte* at = group.begin + tiles * matrix.scales_at;

@@ -326,7 +326,8 @@ void matmul(const MatmulArgs& args) {
   const int block_count = (args.tokens + kTokensMax - 1) / kTokensMax;
   const int most = tiles_of_block((args.tokens + block_count - 1) / block_count);
   for (int tile = args.tile_begin; tile < args.tile_end;) {
-    const int group_end = (tile / kGroupTiles + 1) * kGroupTiles;
+    const TileGroup group = group_of(args.parts[0].matrix->rows, tile);
+    const int group_end = group.first + group.tiles;
     const int left = (group_end < args.tile_end ? group_end : args.tile_end) - tile;
     const int tiles = left < most ? left : most;
     if (tiles >= 4) {

@@ -42,17 +42,17 @@ LANES_INLINE F32x16 load_elements(const float* from, int count) {
   return F32x16::load_partial(from, count);
 }
 
-// kKvBlock columns of one head and position; the scale is only used with kQ8.
+// kBlockColumns columns of one head and position; the scale is only used with kQ8.
 template <KvKind Kind>
 struct KvRounded {
-  KvElement<Kind> elements[kKvBlock];
+  KvElement<Kind> elements[kBlockColumns];
   BF16 scale;
 };
 
 LANES_INLINE void round_block(BlockInput x, KvRounded<KvKind::kQ8>& to) {
   const uint32_t most = max_magnitude(x.low, x.high);
   const bool is_nan = most >= bits_of_float(kKvMost);
-  if (is_nan || most < bits_of_float(kKvLeast)) {
+  if (is_nan || most < bits_of_float(kBlockLeast)) {
     to = {};
     if (is_nan) to.scale = {0x7fc0};
     return;
@@ -103,16 +103,16 @@ LANES_INLINE KvPlace<Kind> place_of_value(std::byte* head, int head_dim, int slo
 
 template <KvKind Kind>
 void store_columns(const float* x, int columns, KvPlace<Kind> to) {
-  for (int begin = 0; begin < columns; begin += kKvBlock) {
+  for (int begin = 0; begin < columns; begin += kBlockColumns) {
     const int rest = columns - begin;
-    const int count = rest < kKvBlock ? rest : kKvBlock;
+    const int count = rest < kBlockColumns ? rest : kBlockColumns;
     KvRounded<Kind> block;
     round_block(load_block(x + begin, count), block);
     KvElement<Kind>* elements = to.elements + static_cast<size_t>(begin) * to.stride;
     for (int i = 0; i < count; ++i)
       elements[static_cast<size_t>(i) * to.stride] = block.elements[i];
     if constexpr (Kind == KvKind::kQ8) {
-      to.scales[static_cast<size_t>(begin / kKvBlock) * to.stride] = block.scale;
+      to.scales[static_cast<size_t>(begin / kBlockColumns) * to.stride] = block.scale;
     }
   }
 }

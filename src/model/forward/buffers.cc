@@ -118,13 +118,12 @@ StateShape state_shape(const StateTraits& state, const Cut& cut, int rank) {
 }
 
 Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
-  constexpr size_t kElementBytes = 4;  // of a slice; pages of every kind are whole elements
   StateBuffer state;
   state.layers.resize(static_cast<size_t>(memory.config.layers));
   size_t page_stride = 0;
   for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {
     const StateShape shape = state_shape(memory.config.layer(layer).state, memory.cut, memory.rank);
-    const size_t elements = shape.bytes(memory.kv) / kElementBytes;
+    const size_t elements = shape.bytes(memory.kv) / Slice::kElementBytes;  // no remainder
     state.layers[static_cast<size_t>(layer)] = {.kind = memory.kv,
                                                 .keys = {.offset = page_stride},
                                                 .values = {.offset = page_stride + elements},
@@ -133,7 +132,7 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
                                                 .kv_heads = shape.heads.size()};
     page_stride += 2 * elements;
   }
-  state.page_bytes = page_stride * kElementBytes;
+  state.page_bytes = page_stride * Slice::kElementBytes;
   state.bytes = state.page_bytes * memory.pages;
   const BufferId buffer = TRY(device.allocate(state.bytes, Access::kDevice));
   for (LayerPages& pages : state.layers) {

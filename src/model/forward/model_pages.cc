@@ -10,7 +10,7 @@ namespace {
 template <class Visit>
 void visit_pieces(const PageShape& shape, std::span<const LayerPages> layers, int32_t page,
                   Visit visit) {
-  const size_t elements = shape.block_bytes / 2 / 4;  // of a slice
+  const size_t elements = shape.block_bytes / 2 / Slice::kElementBytes;
   for (int layer = shape.layer_begin; layer < shape.layer_end; ++layer) {
     const LayerPages& of = layers[static_cast<size_t>(layer)];
     const size_t begin = static_cast<size_t>(page) * of.page_stride;
