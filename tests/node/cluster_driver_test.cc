@@ -135,6 +135,12 @@ struct Node {
 
 using Nodes = std::vector<std::unique_ptr<Node>>;
 
+int64_t bytes_on_all(const RankPlan& plan) {
+  int64_t bytes = 0;
+  for (const RankPart& rank : plan.ranks) bytes += rank.bytes;
+  return bytes;
+}
+
 bool all_agree(const Nodes& nodes) {
   return comes_true([&] {
     const auto first = nodes.front()->view();
@@ -204,6 +210,22 @@ TEST_CASE("cluster driver: a model loaded on one node serves on all, and stops w
   REQUIRE(nodes[2]->driver->unload("m").ok());
   for (const auto& node : nodes) {
     CHECK(comes_true([&] { return !node->serving("m") && !node->runner.is_running("m"); }));
+  }
+}
+
+TEST_CASE("cluster driver: a model that is loaded again is not ready until its new group is") {
+  const TemporaryFolder folder;
+  Nodes nodes = start_nodes(folder, new_cluster());
+  for (int bytes = 50; bytes < 60; ++bytes) {
+    REQUIRE(nodes[1]->load("m", bytes).ok());
+    REQUIRE(comes_true([&] {
+      const auto models = nodes[1]->driver->report().models;
+      if (models.size() != 1 || models[0].phase != ModelPhase::kReady) return false;
+      for (const ClusterGroupReport& group : models[0].groups) {
+        if (group.phase == ModelPhase::kReady) CHECK(bytes_on_all(group.plan) == bytes);
+      }
+      return !models[0].groups.empty();
+    }));
   }
 }
 

@@ -116,13 +116,22 @@ const PlacementShare* find_in(const std::vector<PlacementShare>& parts, std::str
   return nullptr;
 }
 
-RankPlan plan_of(const Brain& brain, std::string_view model, const PlacementEpoch& epoch) {
+// nullopt: no node that is known here has a part of it.
+std::optional<PlacementShare> part_of(const Brain& brain, std::string_view model,
+                                      const PlacementEpoch& epoch) {
   const std::vector<PlacementShare> own = brain.parts().reports();
   const PlacementShare* part = find_in(own, model, epoch);
   for (const auto& [id, member] : brain.membership().members()) {
     if (part == nullptr && member.last) part = find_in(member.last->parts, model, epoch);
   }
-  return part == nullptr ? RankPlan{} : RankPlan{part->ranks, part->stages};
+  return part == nullptr ? std::nullopt : std::optional(*part);
+}
+
+// A placement made for an earlier request ends soon, even if the coordinator still calls it ready.
+ModelPhase phase_of(const ModelProgress& progress, const DesiredEntry& entry,
+                    const std::optional<PlacementShare>& part) {
+  const bool is_stale = part && part->key != placement_key(entry);
+  return is_stale ? ModelPhase::kUnloading : progress.phase;
 }
 
 std::optional<LoadProgress> load_of(const Brain& brain, std::string_view model) {
@@ -148,15 +157,16 @@ ClusterModelReport model_report(const Brain& brain, const DesiredEntry& entry, C
   bool is_first = true;
   for (const ModelProgress& progress : brain.progress()) {
     if (progress.model != entry.name) continue;
+    const auto part = part_of(brain, entry.name, progress.epoch);
+    const ModelPhase phase = phase_of(progress, entry, part);
     if (std::exchange(is_first, false)) {
-      report.phase = progress.phase;
+      report.phase = phase;
       report.sentence.clear();
     }
-    if (progress.phase == ModelPhase::kReady) report.phase = ModelPhase::kReady;
+    if (phase == ModelPhase::kReady) report.phase = ModelPhase::kReady;
     if (!progress.sentence.empty()) report.sentence = progress.sentence;
-    RankPlan plan = plan_of(brain, entry.name, progress.epoch);
-    if (plan.ranks.empty()) continue;
-    report.groups.push_back({progress.phase, progress.epoch, std::move(plan)});
+    if (!part || part->ranks.empty()) continue;
+    report.groups.push_back({phase, progress.epoch, {part->ranks, part->stages}});
   }
   return report;
 }
