@@ -38,6 +38,15 @@ test("the gallery has no serious finding", async () => {
   }
 });
 
+test("a formula is a stop of the keyboard where it is too wide, and only there", async () => {
+  const { page } = await it.open("#/gallery", { viewport: SHAPES[1] });
+  await page.getByRole("region", { name: "Formula" }).focus();
+  await page.keyboard.press("ArrowRight");
+  await page.waitForFunction(() => document.activeElement.scrollLeft > 0);
+  await page.setViewportSize(SHAPES[0]);
+  await page.getByRole("region", { name: "Formula" }).waitFor({ state: "detached" });
+});
+
 test("probabilities are read and picked by keyboard", async () => {
   const { page } = await it.open("#/gallery");
   const list = page.getByRole("listbox").first();
