@@ -15,18 +15,20 @@ namespace lockstep {
 namespace {
 
 // The most sums and tokens of one register block; the tiles of a quantised matrix processed
-// together with one token and with several. Sanitizers need minutes to compile all shapes; any
-// shape gives the same bits.
+// together with one token and with several; the sums of the shapes that have kernels of their own
+// for common formats. Sanitizers need minutes to compile all shapes; any shape gives the same bits.
 #if defined(LOCKSTEP_FEW_SHAPES)
 constexpr int kSumsMax = 2;
 constexpr int kTokensMax = 2;
 constexpr int kBlockTilesOfOne = 1;
 constexpr int kBlockTilesOfMany = 1;
+constexpr int kCommonSums = 2;
 #else
 constexpr int kSumsMax = 16;
 constexpr int kTokensMax = 8;
 constexpr int kBlockTilesOfOne = 4;
 constexpr int kBlockTilesOfMany = 4;
+constexpr int kCommonSums = 16;
 #endif
 
 #include "kernels/simd_scalar.inl"

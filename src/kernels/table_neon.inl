@@ -13,6 +13,7 @@ constexpr int kTokensMax = 6;
 // Tiles of a quantised matrix processed together with one token and with several.
 constexpr int kBlockTilesOfOne = 1;
 constexpr int kBlockTilesOfMany = 1;
+constexpr int kCommonSums = 0;  // no kernels of their own for common formats with several tokens
 
 #include "kernels/simd_scalar.inl"
 

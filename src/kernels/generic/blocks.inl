@@ -22,14 +22,39 @@ struct GroupPlace {
   }
 };
 
+// A block of tokens of a call, with which its tiles are multiplied one block after the other.
+struct TokenBlock {
+  int32_t first;  // token
+  int32_t index;
+  int32_t count;  // of the call's blocks
+};
+
+// Memory that is fetched while a thread computes with something else, some lines at each block.
+struct NextGroup {
+  const std::byte* at = nullptr;
+  const std::byte* end = nullptr;
+  size_t step = 0;
+
+  LANES_INLINE void fetch() {
+    if (at >= end) return;
+    for (size_t line = 0; line < step; line += 64) __builtin_prefetch(at + line, 0, kSecondLevel);
+    at += step;
+  }
+
+ private:
+  static constexpr int kSecondLevel = 2;
+};
+
 // The position in a part.
 struct PartCursor {
   const MatmulPart* part;
   GroupPlace group;        // for blocks, of the first tile of this call
   const std::byte* tiles;  // for plain elements: the first tile of this call
   const std::byte* input;  // of the first token of this call
+  bool fetches_own;        // nobody has fetched this group yet
   int32_t column;          // for plain elements
   BlockPlace place;        // for blocks
+  NextGroup ahead;         // for blocks
   // Adds one leaf of the part to sums[tile][token] of `tiles` tiles.
   void (*add_leaf)(PartCursor&, const LeafStep&, int tiles, F32x16* sums);
 };
@@ -40,7 +65,30 @@ LANES_INLINE PartCursor cursor_of(const MatmulPart& part, int tile, int token) {
           .group = GroupPlace::of(matrix, tile),
           .tiles = matrix.tiles + static_cast<size_t>(tile) * matrix.tile_bytes,
           .input = static_cast<const std::byte*>(part.input) +
-                   static_cast<size_t>(token) * part.input_stride};
+                   static_cast<size_t>(token) * part.input_stride,
+          .fetches_own = true};
+}
+
+// With several tokens, a group's memory is fetched while the group before it is multiplied: an
+// equal share with each Tiles tiles and block of tokens, and in it a step for each block and sweep.
+// The first group of a call fetches its own.
+template <int Tiles>
+LANES_INLINE void share_fetching(PartCursor& cursor, const MatmulArgs& args, int tile,
+                                 TokenBlock tokens, int sweeps) {
+  const PackedMatrix& matrix = *cursor.part->matrix;
+  const TileGroup group = group_of(matrix.rows, tile);
+  cursor.fetches_own = group.first <= args.tile_begin && tokens.index == 0;
+  const int next = group.first + group.tiles;
+  if (next >= args.tile_end || is_plain(matrix.codes)) return;
+  const auto lines =
+      static_cast<size_t>(group_of(matrix.rows, next).tiles) * matrix.tile_bytes / 64;
+  const int before = (tile - group.first) / Tiles, all = (group.tiles + Tiles - 1) / Tiles;
+  const auto index = static_cast<size_t>(before * tokens.count + tokens.index);
+  const auto count = static_cast<size_t>(all * tokens.count);
+  const size_t begin = lines * index / count, end = lines * (index + 1) / count;
+  const auto steps = static_cast<size_t>(matrix.block_count * sweeps);
+  const std::byte* const from = matrix.tiles + static_cast<size_t>(next) * matrix.tile_bytes;
+  cursor.ahead = {from + begin * 64, from + end * 64, (end - begin + steps - 1) / steps * 64};
 }
 
 template <PackedCodes kCodes>
@@ -281,7 +329,7 @@ struct KnownScales {
 // cursor, and returns the leaf's end.
 template <PackedCodes kCodes, class Scales, class Block, bool kHalves, int AtOnce, int Tiles,
           int Tokens>
-LANES_INLINE BlockPlace add_blocks(const PartCursor& cursor, BlockPlace begin, const LeafStep& step,
+LANES_INLINE BlockPlace add_blocks(PartCursor& cursor, BlockPlace begin, const LeafStep& step,
                                    int first, F32x16 (&chain)[Tiles][Tokens]) {
   constexpr size_t kBytes = block_bytes(kCodes);
   const PackedMatrix& matrix = *cursor.part->matrix;
@@ -303,6 +351,8 @@ LANES_INLINE BlockPlace add_blocks(const PartCursor& cursor, BlockPlace begin, c
   InputPointers<Tokens> input = {cursor.input + block_index * sizeof(Block),
                                  cursor.part->input_stride};
   const std::byte* at = group_scales + begin.scales;
+  // The group's first tiles fetch for its other tiles too.
+  const bool fetches_own = tile == 0 && (Tokens == 1 || cursor.fetches_own);
   BlockScales scales[Tiles] = {};
   const uint16_t* const pieces = matrix.piece_blocks + begin.piece;
   int32_t block_end = begin.block;
@@ -310,15 +360,18 @@ LANES_INLINE BlockPlace add_blocks(const PartCursor& cursor, BlockPlace begin, c
     const int blocks = pieces[piece];
     block_end += blocks;
     const ScaleBytes bytes = scale_bytes(kind.value);
-    next_scales.fetch(at, tiles * (bytes.of_head + static_cast<size_t>(blocks) * bytes.of_block));
+    if (Tokens == 1 || fetches_own) {
+      next_scales.fetch(at, tiles * (bytes.of_head + static_cast<size_t>(blocks) * bytes.of_block));
+    }
     at = read_heads(kind.value, matrix.factor, at, tile, group.tiles, scales);
     for (int block = 0; block < blocks; ++block) {
       if (has_block_scales(kind.value)) {
         at = read_blocks_scales(kind.value, matrix.factor, at, tile, group.tiles, scales);
       }
+      if constexpr (Tokens > 1) cursor.ahead.fetch();
       if constexpr (Tiles == kGroupTiles) {
-        next_codes.fetch(codes.at, Tiles * kBytes);
-      } else if (tile == 0) {  // for the group's other tiles too, which follow
+        if (fetches_own) next_codes.fetch(codes.at, Tiles * kBytes);
+      } else if (fetches_own) {
         next_codes.fetch(codes.at, tiles * kBytes);
       }
       add_block<kCodes, Block, kHalves, 0, AtOnce>(codes, formula, scales, input, chain);

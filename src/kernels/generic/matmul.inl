@@ -136,14 +136,14 @@ template <int Tiles>
 struct PartByPart {
   F32x16 sums[kLeafStepsMax][Tiles];
 
-  LANES_INLINE PartByPart(const MatmulArgs& args, int tile, int token) {
+  LANES_INLINE PartByPart(const MatmulArgs& args, int tile, TokenBlock tokens) {
     const int steps = args.parts[0].matrix->step_count;
     for (int step = 0; step < steps; ++step) {
       for (int i = 0; i < Tiles; ++i) sums[step][i] = F32x16::broadcast(0.0f);
     }
     for (int part = 0; part < args.part_count; ++part) {
       const PackedMatrix& matrix = *args.parts[part].matrix;
-      PartCursor cursor = cursor_of(args.parts[part], tile, token);
+      PartCursor cursor = cursor_of(args.parts[part], tile, tokens.first);
       const AddLeaf add_leaf = add_leaf_of<Tiles, 1>(matrix);
       for (int step = 0; step < steps; ++step) {
         add_leaf(cursor, matrix.steps[step], Tiles, sums[step]);
@@ -160,13 +160,18 @@ struct PartByPart {
 // The same for several tokens, leaf after leaf.
 template <int Tiles, int Tokens>
 struct AnyParts {
+  // Of a group, for integers: other input makes more and then has fetched all before the last.
+  static constexpr int kSweeps =
+      Tiles / tiles_of_leaf<PackedCodes::kBits4, InputBlock8, Tiles, Tokens>();
   PartCursor cursors[kMatmulPartsMax];
   int count;
 
-  LANES_INLINE AnyParts(const MatmulArgs& args, int tile, int token) : count(args.part_count) {
+  LANES_INLINE AnyParts(const MatmulArgs& args, int tile, TokenBlock tokens)
+      : count(args.part_count) {
     for (int i = 0; i < count; ++i) {
       const PackedMatrix& matrix = *args.parts[i].matrix;
-      cursors[i] = cursor_of(args.parts[i], tile, token);
+      cursors[i] = cursor_of(args.parts[i], tile, tokens.first);
+      share_fetching<Tiles>(cursors[i], args, tile, tokens, kSweeps);
       cursors[i].add_leaf = add_leaf_of<Tiles, Tokens>(matrix);
     }
   }
@@ -184,8 +189,8 @@ template <class Weight, int Tiles, int Tokens>
 struct OnePlainPart {
   PartCursor cursor;
 
-  LANES_INLINE OnePlainPart(const MatmulArgs& args, int tile, int token)
-      : cursor(cursor_of(args.parts[0], tile, token)) {}
+  LANES_INLINE OnePlainPart(const MatmulArgs& args, int tile, TokenBlock tokens)
+      : cursor(cursor_of(args.parts[0], tile, tokens.first)) {}
 
   LANES_INLINE void add(int step, F32x16 (&sum)[Tiles][Tokens]) {
     add_plain<Weight>(cursor, cursor.part->matrix->steps[step], sum);
@@ -193,16 +198,18 @@ struct OnePlainPart {
 };
 
 // One part of blocks, whose sums stay in registers.
-template <PackedCodes kCodes, PackedScales kScales, int Tiles>
+template <PackedCodes kCodes, PackedScales kScales, int Tiles, int Tokens>
 struct OneBlocksPart {
   using Block = BlockOf<kCodes>;
-  static constexpr int kAtOnce = tiles_at_once<kCodes, Block, Tiles, 1>();
+  static constexpr int kAtOnce = tiles_at_once<kCodes, Block, Tiles, Tokens>();
   PartCursor cursor;
 
-  LANES_INLINE OneBlocksPart(const MatmulArgs& args, int tile, int token)
-      : cursor(cursor_of(args.parts[0], tile, token)) {}
+  LANES_INLINE OneBlocksPart(const MatmulArgs& args, int tile, TokenBlock tokens)
+      : cursor(cursor_of(args.parts[0], tile, tokens.first)) {
+    if (Tokens > 1) share_fetching<Tiles>(cursor, args, tile, tokens, 1);
+  }
 
-  LANES_INLINE void add(int step, F32x16 (&sum)[Tiles][1]) {
+  LANES_INLINE void add(int step, F32x16 (&sum)[Tiles][Tokens]) {
     cursor.place = add_blocks<kCodes, KnownScales<kScales>, Block, has_halves(kScales), kAtOnce>(
         cursor, cursor.place, cursor.part->matrix->steps[step], 0, sum);
   }
@@ -211,10 +218,10 @@ struct OneBlocksPart {
 // All leaves of Tiles tiles and Tokens tokens. Unfinished sums wait on a stack; a merge adds the
 // sum on the stack, which is the left one, and the newer one.
 template <class Parts, int Tiles, int Tokens>
-void matmul_block(const MatmulArgs& args, int tile, int token) {
+void matmul_block(const MatmulArgs& args, int tile, TokenBlock tokens) {
   const PackedMatrix& matrix = *args.parts[0].matrix;
-  Parts parts(args, tile, token);
-  float* output = args.output + static_cast<size_t>(token) * args.token_stride;
+  Parts parts(args, tile, tokens);
+  float* output = args.output + static_cast<size_t>(tokens.first) * args.token_stride;
 
   F32x16 stack[kTreeDepth][Tiles][Tokens];
   int depth = 0;
@@ -250,16 +257,16 @@ constexpr int format_key(PackedCodes codes, PackedScales scales) {
   return static_cast<int>(codes) * 256 + static_cast<int>(scales);
 }
 
-// One part of blocks and one token, in one of the formats that most models use.
-template <int Tiles>
-LANES_INLINE bool matmul_common(const MatmulArgs& args, int tile, int token) {
+// One part of blocks in one of the formats that most models use.
+template <int Tiles, int Tokens>
+LANES_INLINE bool matmul_common(const MatmulArgs& args, int tile, TokenBlock tokens) {
   const PackedMatrix& matrix = *args.parts[0].matrix;
   if (matrix.has_integer_input == (matrix.codes == PackedCodes::kFp8)) return false;
   switch (format_key(matrix.codes, matrix.scales)) {
-#define LANES_FORMAT(codes, scales)                                                         \
-  case format_key(PackedCodes::codes, PackedScales::scales):                                \
-    matmul_block<OneBlocksPart<PackedCodes::codes, PackedScales::scales, Tiles>, Tiles, 1>( \
-        args, tile, token);                                                                 \
+#define LANES_FORMAT(codes, scales)                                                             \
+  case format_key(PackedCodes::codes, PackedScales::scales):                                    \
+    matmul_block<OneBlocksPart<PackedCodes::codes, PackedScales::scales, Tiles, Tokens>, Tiles, \
+                 Tokens>(args, tile, tokens);                                                   \
     return true
     LANES_FORMAT(kBits4, kF16);
     LANES_FORMAT(kBits4, kF16Bias);
@@ -276,36 +283,60 @@ LANES_INLINE bool matmul_common(const MatmulArgs& args, int tile, int token) {
   }
 }
 
+// The same for one token and formats that gain nothing from it with several.
+template <int Tiles>
+LANES_INLINE bool matmul_common_of_one(const MatmulArgs& args, int tile, TokenBlock tokens) {
+  const PackedMatrix& matrix = *args.parts[0].matrix;
+  if (!matrix.has_integer_input) return false;
+  switch (format_key(matrix.codes, matrix.scales)) {
+#define LANES_FORMAT(codes, scales)                                                            \
+  case format_key(PackedCodes::codes, PackedScales::scales):                                   \
+    matmul_block<OneBlocksPart<PackedCodes::codes, PackedScales::scales, Tiles, 1>, Tiles, 1>( \
+        args, tile, tokens);                                                                   \
+    return true
+    LANES_FORMAT(kBits5, kSuperMin);
+    LANES_FORMAT(kBits6, kSuperHalves);
+    LANES_FORMAT(kBits3, kSuperHalves);
+    LANES_FORMAT(kBits2, kSuperMinHalves);
+#undef LANES_FORMAT
+    default:
+      return false;
+  }
+}
+
 template <int Tiles, int Tokens>
-LANES_INLINE void matmul_parts(const MatmulArgs& args, int tile, int token) {
+LANES_INLINE void matmul_parts(const MatmulArgs& args, int tile, TokenBlock tokens) {
   if (args.part_count == 1) {
     switch (args.parts[0].matrix->codes) {
       case PackedCodes::kF32:
-        return matmul_block<OnePlainPart<float, Tiles, Tokens>, Tiles, Tokens>(args, tile, token);
+        return matmul_block<OnePlainPart<float, Tiles, Tokens>, Tiles, Tokens>(args, tile, tokens);
       case PackedCodes::kF16:
-        return matmul_block<OnePlainPart<F16, Tiles, Tokens>, Tiles, Tokens>(args, tile, token);
+        return matmul_block<OnePlainPart<F16, Tiles, Tokens>, Tiles, Tokens>(args, tile, tokens);
       case PackedCodes::kBF16:
-        return matmul_block<OnePlainPart<BF16, Tiles, Tokens>, Tiles, Tokens>(args, tile, token);
+        return matmul_block<OnePlainPart<BF16, Tiles, Tokens>, Tiles, Tokens>(args, tile, tokens);
       default:
         break;
     }
   }
+  if constexpr (Tokens == 1 || Tiles * Tokens == kCommonSums) {
+    if (args.part_count == 1 && matmul_common<Tiles, Tokens>(args, tile, tokens)) return;
+  }
   if constexpr (Tokens == 1) {
-    if (args.part_count == 1 && matmul_common<Tiles>(args, tile, token)) return;
-    matmul_block<PartByPart<Tiles>, Tiles, 1>(args, tile, token);
+    if (args.part_count == 1 && matmul_common_of_one<Tiles>(args, tile, tokens)) return;
+    matmul_block<PartByPart<Tiles>, Tiles, 1>(args, tile, tokens);
   } else {
-    matmul_block<AnyParts<Tiles, Tokens>, Tiles, Tokens>(args, tile, token);
+    matmul_block<AnyParts<Tiles, Tokens>, Tiles, Tokens>(args, tile, tokens);
   }
 }
 
-// Calls the block for `tokens` tokens; there are no blocks that need more than kSumsMax sums.
+// Calls the kernel for `count` tokens; there are no kernels that need more than kSumsMax sums.
 template <int Tiles, int Tokens = 1>
-LANES_INLINE void matmul_tokens(const MatmulArgs& args, int tile, int token, int tokens) {
+LANES_INLINE void matmul_tokens(const MatmulArgs& args, int tile, TokenBlock tokens, int count) {
   if constexpr (Tokens <= kTokensMax && (Tiles == 1 || Tiles * Tokens <= kSumsMax)) {
-    if (tokens == Tokens) {
-      matmul_parts<Tiles, Tokens>(args, tile, token);
+    if (count == Tokens) {
+      matmul_parts<Tiles, Tokens>(args, tile, tokens);
     } else {
-      matmul_tokens<Tiles, Tokens + 1>(args, tile, token, tokens);
+      matmul_tokens<Tiles, Tokens + 1>(args, tile, tokens, count);
     }
   }
 }
@@ -316,7 +347,7 @@ LANES_INLINE void matmul_tiles(const MatmulArgs& args, int tile, int block_count
   int token = 0;
   for (int block = 0; block < block_count; ++block) {
     const int end = static_cast<int>(int64_t{args.tokens} * (block + 1) / block_count);
-    matmul_tokens<Tiles>(args, tile, token, end - token);
+    matmul_tokens<Tiles>(args, tile, {token, block, block_count}, end - token);
     token = end;
   }
 }
