@@ -39,6 +39,9 @@ struct MatrixSource {
   // A matrix that is given the same activations (for an expert, the layer's first expert), so both
   // must take them in one form.
   std::optional<MatrixId> input_like;
+  // The rows of input that one token has for all matrices of its kind: for an expert's, the number
+  // of experts that it chooses.
+  int inputs_per_token = 1;
 };
 
 class Device {

@@ -60,6 +60,29 @@ struct MatmulArgs {
   size_t subtree_stride;
 };
 
+// A part that some tokens have.
+struct MatmulRun {
+  MatmulPart part;        // row i of its input is that of token tokens[i]
+  const int32_t* tokens;  // each at most once
+  int32_t token_count;
+};
+inline constexpr int kMatmulRunsMax = 1024;
+inline constexpr int kMatmulRunTokensMax = 256;
+
+// A product whose tokens have different parts: those of a token are the runs that have it, in their
+// order. The bits are those of MatmulArgs with the parts of each token; here a run's weights are
+// used for all of its tokens together.
+struct MatmulRunsArgs {
+  const MatmulRun* runs;
+  int32_t run_count;  // 1 .. kMatmulRunsMax
+  int32_t tile_begin;
+  int32_t tile_end;
+  int32_t tokens;  // at most kMatmulRunTokensMax
+  float* output;
+  size_t token_stride;
+  size_t subtree_stride;
+};
+
 // output[token][column] = weight[rows[token]][column]: the stored value, rounded once if scale *
 // code + bias is not a float.
 struct EmbedArgs {
@@ -179,6 +202,7 @@ struct KernelTable {
   // As in LOCKSTEP_ISA: "scalar", "avx2", "avx512", "neon", "neon_dotprod".
   const char* name;
   void (*matmul)(const MatmulArgs&);
+  void (*matmul_runs)(const MatmulRunsArgs&);
   void (*prepare_integers)(const PrepareArgs&);  // InputBlock8
   void (*prepare_floats)(const PrepareArgs&);    // InputBlockF
   void (*embed)(const EmbedArgs&);

@@ -230,6 +230,59 @@ TEST_CASE("the shared expert's part is the same alone and together with the chos
   }
 }
 
+TEST_CASE("the down product of many tokens is what each token gets alone") {
+  constexpr int kMany = 600, kOf = 5, kEach = 2;  // more tokens than one round
+  constexpr size_t kIn = Quantised::kColumns, kOut = Quantised::kRows;
+  for (const bool is_plain : {false, true}) {
+    auto opened = open_device({.threads = 2, .kernels = available_kernels().back()});
+    REQUIRE(opened.ok());
+    Device& device = *opened.value();
+    ExpertMatrices matrices;
+    for (int expert = 0; expert < kOf; ++expert) {
+      Quantised quantised;
+      Plain plain;
+      for (auto& code : quantised.codes) code ^= static_cast<std::byte>(expert * 5);
+      for (float& value : plain.values) value *= static_cast<float>(expert + 1);
+      MatrixSource source = is_plain ? plain.source() : quantised.source();
+      source.inputs_per_token = kEach;
+      matrices.down.push_back(packed(device, source));
+    }
+    std::vector<int32_t> all;  // ascending for each token
+    for (int token = 0; token < kMany; ++token) {
+      const int first = token * token % 4;
+      all.push_back(first);
+      all.push_back(first + 1);
+    }
+    const Slice chosen = room(device, all.size());
+    device.write_ints(chosen, all);
+    Numbers numbers;
+    ExpertsDown op{.matrices = &matrices,
+                   .chosen = chosen,
+                   .tokens = kMany,
+                   .chosen_count = kEach,
+                   .input = put(device, numbers.take(kMany * kEach * kIn)),
+                   .has_shared = true,
+                   .shared = packed(device, Plain().source()),
+                   .shared_input = put(device, numbers.take(kMany * kIn)),
+                   .output = room(device, kMany * kOut, Access::kHost)};
+    const Slice together = op.output;
+    const Slice alone = room(device, kMany * kOut, Access::kHost);
+    device.queue(op);
+    for (size_t token = 0; token < kMany; ++token) {
+      op.tokens = 1;
+      op.chosen = {chosen.buffer, token * kEach};
+      op.input.offset = token * kEach * kIn;
+      op.shared_input.offset = token * kIn;
+      op.output = {alone.buffer, token * kOut};
+      device.queue(op);
+    }
+    REQUIRE(device.wait().ok());
+    const auto a = device.host(together.buffer), b = device.host(alone.buffer);
+    CHECK(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+    CHECK(std::any_of(b.begin(), b.end(), [](float value) { return value != 0; }));
+  }
+}
+
 TEST_CASE("a matrix whose input form differs from the others' is refused") {
   auto opened = open_device({.kernels = available_kernels().back()});
   REQUIRE(opened.ok());

@@ -74,7 +74,7 @@ Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
   m.packed.piece_blocks = m.layout->piece_blocks.data();
   m.packed.steps = m.layout->steps.data();
   m.packed.step_count = static_cast<int32_t>(m.layout->steps.size());
-  TRY(reserve_scratch(m));
+  TRY(reserve_scratch(m, source.inputs_per_token));
   matrices_.push_back(m);
   return static_cast<MatrixId>(matrices_.size() - 1);
 }
@@ -124,8 +124,10 @@ size_t CpuDevice::Matrix::input_bytes() const {
   return static_cast<size_t>(packed.block_count) * block;
 }
 
-Status CpuDevice::reserve_scratch(const Matrix& m) {
-  const size_t bytes = kTokensOfRound * m.input_bytes();
+// Experts read copies of a token's input, which are next to it.
+Status CpuDevice::reserve_scratch(const Matrix& m, int inputs_per_token) {
+  const auto copies = static_cast<size_t>(inputs_per_token > 1 ? inputs_per_token : 0);
+  const size_t bytes = kTokensOfRound * m.input_bytes() * (1 + copies);
   if (scratch_ && bytes <= scratch_->bytes()) return Ok{};
   scratch_.reset();
   scratch_.emplace(TRY(DeviceMemory::allocate(bytes)));

@@ -123,12 +123,13 @@ class CpuDevice : public Device {
     Multiplied up;
   };
   struct ExpertsUpRound;
+  struct ExpertsDownRound;
 
   // Memory for packed weights, cut from large slabs: a model may have more matrices than a process
   // may have mappings.
   Result<std::byte*> take_slab_bytes(size_t bytes);
   const Layout* keep_layout(PackPlan&& plan);
-  Status reserve_scratch(const Matrix& m);
+  Status reserve_scratch(const Matrix& m, int inputs_per_token);
   // How many tokens fit in the scratch memory if each takes `bytes`.
   int tokens_in_scratch(size_t bytes) const;
   // `tokens` rows of floats, `stride` floats apart, in the matrix's form: unchanged, or converted
@@ -190,7 +191,9 @@ class CpuDevice : public Device {
   void run(const ExpertsUp& op);
   void run_experts_up(const ExpertsUp& op, IndexRange tokens, Forms& forms, const Gated* shared);
   void run(const ExpertsDown& op);
-  void run_experts_down(const ExpertsDown& op, int begin, int end);
+  void run_down_by_token(const ExpertsDown& op, const ExpertsDownRound& round);
+  void run_down_by_expert(const ExpertsDown& op, const ExpertsDownRound& round);
+  Input prepare_slots(const Matrix& m, const float* input, std::byte* to);
   void run(const AddExpertBias& op);
   void run(const Add& op);
 
@@ -204,6 +207,8 @@ class CpuDevice : public Device {
   bool keeps_float_input_;
   std::optional<DeviceMemory> scratch_;  // prepared activations
   ExpertOrder expert_order_;
+  std::vector<MatmulRun> down_runs_;  // scratch
+  std::vector<int32_t> down_tokens_;  // scratch
   uint64_t wait_count_ = 0;
   std::function<void()> meanwhile_;  // set while buffers are lent
   Clock::time_point last_turn_{};

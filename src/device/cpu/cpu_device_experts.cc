@@ -1,4 +1,5 @@
-// How the CPU runs the experts of a layer. The matrices are cut into pieces for the team.
+// How the CPU chooses the experts of a layer and runs their gates and ups. The matrices are cut
+// into pieces for the team.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -176,62 +177,6 @@ void CpuDevice::run(const AddExpertBias& op) {
       x[token * columns + column] += sum;
     }
   }
-}
-
-void CpuDevice::run(const ExpertsDown& op) {
-  const Matrix& first = matrix(op.matrices->down[0]);
-  if (first.is_empty() || op.tokens == 0) return;
-  LOCKSTEP_CHECK(op.chosen_count < kMatmulPartsMax);
-  const size_t shared_bytes = op.has_shared ? matrix(op.shared).input_bytes() : 0;
-  const int round =
-      tokens_in_scratch(first.input_bytes() * static_cast<size_t>(op.chosen_count) + shared_bytes);
-  for (int begin = 0; begin < op.tokens; begin += round) {
-    run_experts_down(op, begin, std::min(op.tokens, begin + round));
-  }
-}
-
-// A token's experts form one chain in each leaf, so tokens cannot share a register block; but all
-// tokens go through a few tiles of all experts while these are in the cache.
-void CpuDevice::run_experts_down(const ExpertsDown& op, int begin, int end) {
-  const auto chosen_count = static_cast<size_t>(op.chosen_count);
-  const auto all = static_cast<size_t>(op.tokens), skipped = static_cast<size_t>(begin);
-  const int tokens = end - begin;
-  const Matrix& first = matrix(op.matrices->down[0]);
-  const int32_t* chosen = ints(op.chosen, all * chosen_count) + skipped * chosen_count;
-  const float* input = floats(op.input, all * chosen_count * first.columns());
-  const Input rows = prepare(first, input + skipped * chosen_count * first.columns(),
-                             first.columns(), tokens * op.chosen_count, scratch_->data());
-  Input shared_rows{};
-  if (op.has_shared) {
-    const Matrix& shared = matrix(op.shared);
-    const float* from = floats(op.shared_input, all * shared.columns());
-    shared_rows = prepare(
-        shared, from + skipped * shared.columns(), shared.columns(), tokens,
-        scratch_->data() + static_cast<size_t>(tokens) * chosen_count * first.input_bytes());
-  }
-  float* output = floats(op.output, first.layout->subtrees * all * first.rows());
-  const int size = piece_tiles(tokens * first.tiles());
-  const auto run_piece = [&](int piece) {
-    const auto token = static_cast<size_t>(piece % tokens);
-    std::array<MatmulPart, kMatmulPartsMax> parts;
-    size_t count = 0;
-    for (size_t i = token * chosen_count; i < (token + 1) * chosen_count; ++i) {
-      const Matrix& m = matrix(op.matrices->down[static_cast<size_t>(chosen[i])]);
-      parts[count++] = part_of(m, rows.of(i), 0);
-    }
-    if (op.has_shared) parts[count++] = part_of(matrix(op.shared), shared_rows.of(token), 0);
-    const IndexRange tiles = first.tiles_of({piece / tokens, piece / tokens + 1}, size);
-    kernels_.matmul({.parts = parts.data(),
-                     .part_count = static_cast<int32_t>(count),
-                     .tile_begin = tiles.begin,
-                     .tile_end = tiles.end,
-                     .tokens = 1,
-                     .output = output + (skipped + token) * first.rows(),
-                     .token_stride = first.rows(),
-                     .subtree_stride = all * first.rows()});
-  };
-  pieces(tokens * first.piece_count(size),
-         static_cast<size_t>(size * kLanes) * first.columns() * chosen_count, run_piece);
 }
 
 }  // namespace lockstep

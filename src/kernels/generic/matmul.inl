@@ -160,7 +160,7 @@ struct PartByPart {
 // The same for several tokens, leaf after leaf.
 template <int Tiles, int Tokens>
 struct AnyParts {
-  // Of a group, for integers: other input makes more and then has fetched all before the last.
+  // Through a group, with integers; float input needs more and has fetched all before the last.
   static constexpr int kSweeps =
       Tiles / tiles_of_leaf<PackedCodes::kBits4, InputBlock8, Tiles, Tokens>();
   PartCursor cursors[kMatmulPartsMax];
@@ -257,51 +257,48 @@ constexpr int format_key(PackedCodes codes, PackedScales scales) {
   return static_cast<int>(codes) * 256 + static_cast<int>(scales);
 }
 
-// One part of blocks in one of the formats that most models use.
+// The formats that most models use, which have kernels of their own.
+#define LANES_FORMATS_OF_MANY      \
+  LANES_FORMAT(kBits4, kF16);      \
+  LANES_FORMAT(kBits4, kF16Bias);  \
+  LANES_FORMAT(kBits4, kBF16Bias); \
+  LANES_FORMAT(kBits4, kSuperMin); \
+  LANES_FORMAT(kTable4, kE8M0);    \
+  LANES_FORMAT(kBits8, kF16);      \
+  LANES_FORMAT(kBits8, kF16Bias);  \
+  LANES_FORMAT(kBits8, kBF16Bias); \
+  LANES_FORMAT(kFp8, kF32)
+// Those that gain from it with one token only.
+#define LANES_FORMATS_OF_ONE          \
+  LANES_FORMAT(kBits5, kSuperMin);    \
+  LANES_FORMAT(kBits6, kSuperHalves); \
+  LANES_FORMAT(kBits3, kSuperHalves); \
+  LANES_FORMAT(kBits2, kSuperMinHalves)
+
+// One part of blocks in such a format; false: in another one.
 template <int Tiles, int Tokens>
 LANES_INLINE bool matmul_common(const MatmulArgs& args, int tile, TokenBlock tokens) {
   const PackedMatrix& matrix = *args.parts[0].matrix;
   if (matrix.has_integer_input == (matrix.codes == PackedCodes::kFp8)) return false;
-  switch (format_key(matrix.codes, matrix.scales)) {
 #define LANES_FORMAT(codes, scales)                                                             \
   case format_key(PackedCodes::codes, PackedScales::scales):                                    \
     matmul_block<OneBlocksPart<PackedCodes::codes, PackedScales::scales, Tiles, Tokens>, Tiles, \
                  Tokens>(args, tile, tokens);                                                   \
     return true
-    LANES_FORMAT(kBits4, kF16);
-    LANES_FORMAT(kBits4, kF16Bias);
-    LANES_FORMAT(kBits4, kBF16Bias);
-    LANES_FORMAT(kBits4, kSuperMin);
-    LANES_FORMAT(kTable4, kE8M0);
-    LANES_FORMAT(kBits8, kF16);
-    LANES_FORMAT(kBits8, kF16Bias);
-    LANES_FORMAT(kBits8, kBF16Bias);
-    LANES_FORMAT(kFp8, kF32);
-#undef LANES_FORMAT
-    default:
-      return false;
-  }
-}
-
-// The same for one token and formats that gain nothing from it with several.
-template <int Tiles>
-LANES_INLINE bool matmul_common_of_one(const MatmulArgs& args, int tile, TokenBlock tokens) {
-  const PackedMatrix& matrix = *args.parts[0].matrix;
-  if (!matrix.has_integer_input) return false;
   switch (format_key(matrix.codes, matrix.scales)) {
-#define LANES_FORMAT(codes, scales)                                                            \
-  case format_key(PackedCodes::codes, PackedScales::scales):                                   \
-    matmul_block<OneBlocksPart<PackedCodes::codes, PackedScales::scales, Tiles, 1>, Tiles, 1>( \
-        args, tile, tokens);                                                                   \
-    return true
-    LANES_FORMAT(kBits5, kSuperMin);
-    LANES_FORMAT(kBits6, kSuperHalves);
-    LANES_FORMAT(kBits3, kSuperHalves);
-    LANES_FORMAT(kBits2, kSuperMinHalves);
-#undef LANES_FORMAT
+    LANES_FORMATS_OF_MANY;
     default:
-      return false;
+      break;
   }
+  if constexpr (Tokens == 1) {
+    switch (format_key(matrix.codes, matrix.scales)) {
+      LANES_FORMATS_OF_ONE;
+      default:
+        break;
+    }
+  }
+#undef LANES_FORMAT
+  return false;
 }
 
 template <int Tiles, int Tokens>
@@ -322,7 +319,6 @@ LANES_INLINE void matmul_parts(const MatmulArgs& args, int tile, TokenBlock toke
     if (args.part_count == 1 && matmul_common<Tiles, Tokens>(args, tile, tokens)) return;
   }
   if constexpr (Tokens == 1) {
-    if (args.part_count == 1 && matmul_common_of_one<Tiles>(args, tile, tokens)) return;
     matmul_block<PartByPart<Tiles>, Tiles, 1>(args, tile, tokens);
   } else {
     matmul_block<AnyParts<Tiles, Tokens>, Tiles, Tokens>(args, tile, tokens);
@@ -341,12 +337,19 @@ LANES_INLINE void matmul_tokens(const MatmulArgs& args, int tile, TokenBlock tok
   }
 }
 
-// Tokens spread evenly over the blocks: 9 are 5 + 4, not 8 + 1.
+// The end of the block that begins with `token`. Blocks are full, but two of about the same size
+// replace a full one and a small rest: 9 tokens are 5 + 4, not 8 + 1.
+constexpr int end_of_block(int token, int tokens) {
+  const int left = tokens - token;
+  if (left <= kTokensMax) return tokens;
+  return token + (left < kTokensMax + kTokensMax / 2 ? (left + 1) / 2 : kTokensMax);
+}
+
 template <int Tiles>
 LANES_INLINE void matmul_tiles(const MatmulArgs& args, int tile, int block_count) {
   int token = 0;
   for (int block = 0; block < block_count; ++block) {
-    const int end = static_cast<int>(int64_t{args.tokens} * (block + 1) / block_count);
+    const int end = end_of_block(token, args.tokens);
     matmul_tokens<Tiles>(args, tile, {token, block, block_count}, end - token);
     token = end;
   }
@@ -355,7 +358,7 @@ LANES_INLINE void matmul_tiles(const MatmulArgs& args, int tile, int block_count
 void matmul(const MatmulArgs& args) {
   if (args.tokens <= 0) return;
   const int block_count = (args.tokens + kTokensMax - 1) / kTokensMax;
-  const int most = tiles_of_block((args.tokens + block_count - 1) / block_count);
+  const int most = tiles_of_block(end_of_block(0, args.tokens));
   for (int tile = args.tile_begin; tile < args.tile_end;) {
     const TileGroup group = group_of(args.parts[0].matrix->rows, tile);
     const int group_end = group.first + group.tiles;

@@ -9,9 +9,13 @@
 
 #include "kernels/generic/columns.inl"
 
+#include "kernels/generic/part_cursor.inl"
+
 #include "kernels/generic/blocks.inl"
 
 #include "kernels/generic/matmul.inl"
+
+#include "kernels/generic/matmul_runs.inl"
 
 #include "kernels/generic/prepare.inl"
 
@@ -27,6 +31,7 @@ constexpr KernelTable kernel_table(const char* name) {
   return {
       .name = name,
       .matmul = matmul,
+      .matmul_runs = matmul_runs,
       .prepare_integers = prepare<InputBlock8>,
       .prepare_floats = prepare<InputBlockF>,
       .embed = embed,

@@ -215,10 +215,15 @@ class Loader {
                                                .column_begin = part.columns.begin,
                                                .columns = part.columns.size(),
                                                .steps = steps_of(weight, part),
-                                               .input_like = input_like}));
+                                               .input_like = input_like,
+                                               .inputs_per_token = inputs_of(weight)}));
     count(weight, stored_bytes_of(stored, part.elements()));
     give_back(stored);
     return id;
+  }
+
+  int inputs_of(const Weight& weight) const {
+    return weight.expert < 0 ? 1 : config_.experts.chosen;
   }
 
   Status need(const std::string& name, std::span<const std::byte> bytes) const {

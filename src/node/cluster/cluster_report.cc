@@ -128,7 +128,7 @@ std::optional<PlacementShare> part_of(const Brain& brain, std::string_view model
 }
 
 // A placement made for an earlier request ends soon, even if the coordinator still calls it ready.
-ModelPhase phase_of(const ModelProgress& progress, const DesiredEntry& entry,
+ModelPhase group_phase(const ModelProgress& progress, const DesiredEntry& entry,
                     const std::optional<PlacementShare>& part) {
   const bool is_stale = part && part->key != placement_key(entry);
   return is_stale ? ModelPhase::kUnloading : progress.phase;
@@ -158,7 +158,7 @@ ClusterModelReport model_report(const Brain& brain, const DesiredEntry& entry, C
   for (const ModelProgress& progress : brain.progress()) {
     if (progress.model != entry.name) continue;
     const auto part = part_of(brain, entry.name, progress.epoch);
-    const ModelPhase phase = phase_of(progress, entry, part);
+    const ModelPhase phase = group_phase(progress, entry, part);
     if (std::exchange(is_first, false)) {
       report.phase = phase;
       report.sentence.clear();

@@ -1,0 +1,113 @@
+// The position of a kernel in one part of a product, and what it fetches ahead of its use.
+
+// The position in a quantised part: the same for all tiles of a group.
+struct BlockPlace {
+  int32_t piece;
+  int32_t block;
+  size_t scales;  // bytes after the beginning of the group's scales
+};
+
+// The group that has a tile of a quantised matrix.
+struct GroupPlace {
+  const std::byte* begin;
+  int32_t tiles;
+  int32_t tile;  // the tile's number in the group
+
+  LANES_INLINE static GroupPlace of(const PackedMatrix& matrix, int tile) {
+    const TileGroup group = group_of(matrix.rows, tile);
+    return {matrix.tiles + static_cast<size_t>(group.first) * matrix.tile_bytes, group.tiles,
+            tile - group.first};
+  }
+};
+
+// A block of tokens of a call, with which its tiles are multiplied one block after the other.
+struct TokenBlock {
+  int32_t first;  // token
+  int32_t index;
+  int32_t count;  // of the call's blocks
+};
+
+// Memory that is fetched while a thread computes with something else, some lines at each block.
+struct NextGroup {
+  const std::byte* at = nullptr;
+  const std::byte* end = nullptr;
+  size_t step = 0;
+
+  LANES_INLINE void fetch() {
+    if (at >= end) return;
+    for (size_t line = 0; line < step; line += 64) __builtin_prefetch(at + line, 0, kSecondLevel);
+    at += step;
+  }
+
+ private:
+  static constexpr int kSecondLevel = 2;
+};
+
+// The position in a part.
+struct PartCursor {
+  const MatmulPart* part;
+  GroupPlace group;        // for blocks, of the first tile of this call
+  const std::byte* tiles;  // for plain elements: the first tile of this call
+  const std::byte* input;  // of the first token of this call
+  bool fetches_own;        // nobody has fetched this group yet
+  int32_t column;          // for plain elements
+  BlockPlace place;        // for blocks
+  NextGroup ahead;         // for blocks
+  // Adds one leaf of the part to sums[tile][token] of `tiles` tiles.
+  void (*add_leaf)(PartCursor&, const LeafStep&, int tiles, F32x16* sums);
+};
+
+LANES_INLINE PartCursor cursor_of(const MatmulPart& part, int tile, int token) {
+  const PackedMatrix& matrix = *part.matrix;
+  return {.part = &part,
+          .group = GroupPlace::of(matrix, tile),
+          .tiles = matrix.tiles + static_cast<size_t>(tile) * matrix.tile_bytes,
+          .input = static_cast<const std::byte*>(part.input) +
+                   static_cast<size_t>(token) * part.input_stride,
+          .fetches_own = true};
+}
+
+// With several tokens, a group's memory is fetched while the group before it is multiplied: an
+// equal share with each Tiles tiles and block of tokens, and in it a step for each block and sweep.
+// The first group of a call fetches its own.
+template <int Tiles>
+LANES_INLINE void share_fetching(PartCursor& cursor, const MatmulArgs& args, int tile,
+                                 TokenBlock tokens, int sweeps) {
+  const PackedMatrix& matrix = *cursor.part->matrix;
+  const TileGroup group = group_of(matrix.rows, tile);
+  cursor.fetches_own = group.first <= args.tile_begin && tokens.index == 0;
+  const int next = group.first + group.tiles;
+  if (next >= args.tile_end || is_plain(matrix.codes)) return;
+  const auto lines =
+      static_cast<size_t>(group_of(matrix.rows, next).tiles) * matrix.tile_bytes / 64;
+  const int before = (tile - group.first) / Tiles, all = (group.tiles + Tiles - 1) / Tiles;
+  const auto index = static_cast<size_t>(before * tokens.count + tokens.index);
+  const auto count = static_cast<size_t>(all * tokens.count);
+  const size_t begin = lines * index / count, end = lines * (index + 1) / count;
+  const auto steps = static_cast<size_t>(matrix.block_count * sweeps);
+  const std::byte* const from = matrix.tiles + static_cast<size_t>(next) * matrix.tile_bytes;
+  cursor.ahead = {from + begin * 64, from + end * 64, (end - begin + steps - 1) / steps * 64};
+}
+
+// Fetches bytes of a group's codes, or of its scales, that are needed `distance` bytes later. If
+// they end before that, those of the next group follow, `skip` bytes after the end.
+struct Prefetch {
+  const std::byte* end;
+  size_t skip;
+  size_t distance;
+
+  LANES_INLINE void fetch(const std::byte* at, size_t bytes) const {
+    const std::byte* ahead = at + distance;
+    if (ahead >= end) ahead += skip;
+    fetch_lines(ahead, bytes);
+  }
+};
+
+// Memory may need 200 ns. The more a thread computes for a byte, the earlier it must ask for it
+// (measured with bench/kernels_bench.cc).
+template <PackedCodes kCodes>
+constexpr size_t prefetch_bytes() {
+  if (kCodes == PackedCodes::kFp8) return 8192;
+  return code_bits(kCodes) == 8 ? 2048 : 4096;
+}
+constexpr size_t kPrefetchBytesOfScales = 1024;
