@@ -69,6 +69,26 @@ void check_chunks(ThreadTeam& team, int count, int grain) {
   for (const std::atomic<int>& times : seen) REQUIRE(times.load() == 1);
 }
 
+// The same for shrinking chunks, the first of which is an eighth of the work of two threads.
+void check_shrinking_chunks(int count, int grain) {
+  ThreadTeam team({.threads = 2});
+  std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
+  std::atomic<int> largest{0}, smallest{count}, chunks{0};
+  const auto body = [&](int begin, int end) {
+    ++chunks;
+    if (begin == 0) largest = end - begin;
+    for (int least = smallest; end - begin < least && end < count;) {
+      if (smallest.compare_exchange_weak(least, end - begin)) break;
+    }
+    for (int i = begin; i < end; ++i) seen[static_cast<size_t>(i)].fetch_add(1);
+  };
+  team.for_each_chunk(count, grain, ThreadTeam::Chunks::kShrinking, body, [] {});
+  CHECK(largest == std::min(count, std::max(grain, count / 8)));
+  CHECK(smallest >= std::min(grain, count));
+  CHECK(chunks <= (count + grain - 1) / grain);
+  for (const std::atomic<int>& times : seen) REQUIRE(times.load() == 1);
+}
+
 // body() in every thread of the team: a chunk for each, which waits until all have one.
 template <class Body>
 void run_in_every_thread(ThreadTeam& team, Body body) {
@@ -117,6 +137,13 @@ class HeldThread {
 };
 
 }  // namespace
+
+TEST_CASE(
+    "thread team: shrinking chunks cover all, the first ones large and none below the grain") {
+  for (const int count : {1, 7, 8, 100, 10'000}) {
+    for (const int grain : {1, 3, 200}) check_shrinking_chunks(count, grain);
+  }
+}
 
 TEST_CASE(
     "a team hands out every index exactly once, whatever the size of the team and the chunks") {
@@ -234,7 +261,8 @@ TEST_CASE("the caller's turn function runs after each of its chunks, in its own 
       ++turns;
       is_in_order = is_in_order && std::this_thread::get_id() == caller && turns == chunks;
     };
-    for (int round = 0; round < 50; ++round) team.for_each_chunk(100, 7, body, after_chunk);
+    for (int round = 0; round < 50; ++round)
+      team.for_each_chunk(100, 7, ThreadTeam::Chunks::kEqual, body, after_chunk);
     CHECK(is_in_order);
     CHECK(turns == chunks);
     CHECK((threads > 1 || turns == 50 * 15));

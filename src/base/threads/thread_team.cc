@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kSpin{60};
 // Checks of the flag between two readings of the clock.
 constexpr int kLooksPerClock = 32;
+// A shrinking chunk is this part of a thread's even share of what is left.
+constexpr int kPartOfShare = 4;
 
 // Waits by spinning, then asleep. A waiter counts itself and then checks its condition once more;
 // the other side changes the condition and then checks the count. Both are sequentially consistent,
@@ -111,6 +113,7 @@ struct ThreadTeam::Impl {
   void* context = nullptr;
   int count = 0;
   int grain = 1;
+  Chunks chunks = Chunks::kEqual;
   bool is_over = false;
 
   alignas(64) SectionWord section;
@@ -119,6 +122,7 @@ struct ThreadTeam::Impl {
   Gate finish;
   std::vector<std::thread> threads;
 
+  int64_t chunk_at(int64_t first) const;
   void open_section();
   void work_until_over(int thread);
   void pin(int thread) const;
@@ -181,19 +185,30 @@ void ThreadTeam::run_section(RawBody body, void* context) {
   team.finish.wait(team.may_spin, [&] { return team.section.is_left(); });
 }
 
-void ThreadTeam::start_chunks(int count, int grain) {
+void ThreadTeam::start_chunks(int count, int grain, Chunks chunks) {
   LOCKSTEP_CHECK(grain > 0);
   impl_->count = count;
   impl_->grain = grain;
+  impl_->chunks = chunks;
   impl_->next.store(0, std::memory_order_relaxed);
+}
+
+// The size of the chunk that begins at `first`.
+int64_t ThreadTeam::Impl::chunk_at(int64_t first) const {
+  if (chunks == Chunks::kEqual) return grain;
+  return std::max<int64_t>(grain, (count - first) / (kPartOfShare * options.threads));
 }
 
 bool ThreadTeam::next_chunk(int* begin, int* end) {
   Impl& team = *impl_;
-  const int64_t first = team.next.fetch_add(team.grain, std::memory_order_relaxed);
-  if (first >= team.count) return false;
+  int64_t first = team.next.load(std::memory_order_relaxed);
+  int64_t after = 0;
+  do {
+    if (first >= team.count) return false;
+    after = std::min<int64_t>(first + team.chunk_at(first), team.count);
+  } while (!team.next.compare_exchange_weak(first, after, std::memory_order_relaxed));
   *begin = static_cast<int>(first);
-  *end = static_cast<int>(std::min<int64_t>(first + team.grain, team.count));
+  *end = static_cast<int>(after);
   if (team.options.progress != nullptr) team.options.progress->tick();
   return true;
 }

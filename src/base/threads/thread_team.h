@@ -36,16 +36,20 @@ class ThreadTeam {
   // How many sections have woken the team: those of more than one chunk, with several threads.
   uint64_t section_count() const;
 
-  // body(begin, end) over [0, count) in chunks of at most `grain`, given to threads as they become
-  // free.
+  enum class Chunks : uint8_t {
+    kEqual,      // of at most `grain`
+    kShrinking,  // of at least `grain`; the first are larger, so that fewer places are begun at
+  };
+
+  // body(begin, end) over [0, count) in chunks, given to threads as they become free.
   template <class Body>
   void for_each_chunk(int count, int grain, Body&& body) {
-    for_each_chunk(count, grain, body, [] {});
+    for_each_chunk(count, grain, Chunks::kEqual, body, [] {});
   }
   // The same, and the caller calls after_chunk() after each of its chunks.
   template <class Body, class AfterChunk>
-  void for_each_chunk(int count, int grain, Body&& body, AfterChunk&& after_chunk) {
-    start_chunks(count, grain);
+  void for_each_chunk(int count, int grain, Chunks chunks, Body&& body, AfterChunk&& after_chunk) {
+    start_chunks(count, grain, chunks);
     const auto take_chunks = [&](int thread) {
       int begin = 0, end = 0;
       while (next_chunk(&begin, &end)) {
@@ -61,7 +65,7 @@ class ThreadTeam {
  private:
   using RawBody = void (*)(void* context, int thread);
   void run_section(RawBody body, void* context);
-  void start_chunks(int count, int grain);
+  void start_chunks(int count, int grain, Chunks chunks);
   bool next_chunk(int* begin, int* end);
 
   struct Impl;

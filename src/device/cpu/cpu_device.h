@@ -46,6 +46,7 @@ class CpuDevice : public Device {
 
  private:
   using Clock = std::chrono::steady_clock;
+  using Chunks = ThreadTeam::Chunks;
 
   // How often the host has a turn while buffers are lent: polling a link may be a system call.
   static constexpr std::chrono::microseconds kHostTurn{20};
@@ -55,8 +56,9 @@ class CpuDevice : public Device {
   static constexpr size_t kChunkCost = 16 << 10;
   // Work is divided into at least this many pieces per thread, so that the last one takes little.
   static constexpr int kPiecesPerThread = 16;
-  // A piece of a matrix in tiles, a power of two: four tiles are a register block of one token.
-  static constexpr int kPieceTilesMin = 2;
+  static constexpr int kFewTokens = 16;
+  // A piece of a matrix in tiles: whole groups.
+  static constexpr int kPieceTilesMin = kGroupTiles;
   static constexpr int kPieceTilesMax = 8;
 
   struct IndexRange {
@@ -162,13 +164,22 @@ class CpuDevice : public Device {
   PageArgs page_args(const LayerPages& pages) const;
   // body(begin, end) over rows of work, each of about `cost` multiply-adds.
   template <class Body>
-  void parallel(int count, size_t cost, Body&& body);
+  void parallel(int count, size_t cost, Body&& body) {
+    parallel(count, cost, Chunks::kEqual, body);
+  }
+  template <class Body>
+  void parallel(int count, size_t cost, Chunks chunks, Body&& body);
   // body(piece) for large pieces of work, each a chunk of its own.
   template <class Body>
-  void pieces(int count, size_t cost, Body&& body);
-  // body(begin, end) in chunks of at most `grain`, with turns of the host between them.
+  void pieces(int count, size_t cost, Chunks chunks, Body&& body);
+  // body(begin, end) in chunks, with turns of the host between them.
   template <class Body>
-  void in_chunks(int count, int grain, Body&& body);
+  void in_chunks(int count, int grain, Chunks chunks, Body&& body);
+  // Chunks of a product with matrices that are read from memory: a few tokens use each weight once,
+  // so what counts is that threads read long runs of it.
+  static Chunks chunks_for(int tokens) {
+    return tokens <= kFewTokens ? Chunks::kShrinking : Chunks::kEqual;
+  }
   bool is_lent() const { return meanwhile_ != nullptr; }
   void take_turn();
 
@@ -215,7 +226,7 @@ class CpuDevice : public Device {
 };
 
 template <class Body>
-void CpuDevice::parallel(int count, size_t cost, Body&& body) {
+void CpuDevice::parallel(int count, size_t cost, Chunks chunks, Body&& body) {
   const size_t total = static_cast<size_t>(count) * cost;
   if (total <= kSectionCost || (team_.size() == 1 && !is_lent())) {
     if (count > 0) body(0, count);
@@ -223,21 +234,22 @@ void CpuDevice::parallel(int count, size_t cost, Body&& body) {
   }
   const int least = static_cast<int>(
       std::min<size_t>(kChunkCost / std::max<size_t>(cost, 1) + 1, static_cast<size_t>(count)));
-  const int even = count / (team_.size() * kPiecesPerThread);
-  in_chunks(count, std::max(least, even), body);
+  const int even = chunks == Chunks::kEqual ? count / (team_.size() * kPiecesPerThread) : 0;
+  in_chunks(count, std::max(least, even), chunks, body);
 }
 
 template <class Body>
-void CpuDevice::pieces(int count, size_t cost, Body&& body) {
+void CpuDevice::pieces(int count, size_t cost, Chunks chunks, Body&& body) {
   const bool is_small = static_cast<size_t>(count) * cost <= kSectionCost;
-  in_chunks(count, is_small ? std::max(count, 1) : 1, [&](int begin, int end) {
+  in_chunks(count, is_small ? std::max(count, 1) : 1, chunks, [&](int begin, int end) {
     for (int piece = begin; piece < end; ++piece) body(piece);
   });
 }
 
 template <class Body>
-void CpuDevice::in_chunks(int count, int grain, Body&& body) {
-  team_.for_each_chunk(count, grain, body, [this] {
+void CpuDevice::in_chunks(int count, int grain, Chunks chunks, Body&& body) {
+  // The host wants its turns often.
+  team_.for_each_chunk(count, grain, is_lent() ? Chunks::kEqual : chunks, body, [this] {
     if (is_lent()) take_turn();
   });
 }

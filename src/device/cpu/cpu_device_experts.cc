@@ -108,7 +108,8 @@ void CpuDevice::run_experts_up(const ExpertsUp& op, IndexRange tokens, Forms& fo
     const int own = piece - of_experts;
     run_gated(*shared, forms, shared->gate.matrix->tiles_of({own, own + 1}, size), tokens);
   };
-  pieces(of_experts + of_shared, static_cast<size_t>(2 * size * kLanes) * columns, run_piece);
+  pieces(of_experts + of_shared, static_cast<size_t>(2 * size * kLanes) * columns,
+         chunks_for(tokens.size()), run_piece);
 }
 
 // The input of each slot, ordered by expert: row i is the token of slot i of the order.

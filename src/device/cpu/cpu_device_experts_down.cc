@@ -99,7 +99,8 @@ void CpuDevice::run_down_by_token(const ExpertsDown& op, const ExpertsDownRound&
                      .subtree_stride = round.subtree_stride});
   };
   pieces(tokens * first.piece_count(size),
-         static_cast<size_t>(size * kLanes) * first.columns() * round.chosen_count, run_piece);
+         static_cast<size_t>(size * kLanes) * first.columns() * round.chosen_count,
+         chunks_for(tokens), run_piece);
 }
 
 // All tokens of an expert together.
@@ -127,7 +128,7 @@ void CpuDevice::run_down_by_expert(const ExpertsDown& op, const ExpertsDownRound
   }
   const int size = piece_tiles(first.tiles());
   const size_t cost = static_cast<size_t>(size * kLanes) * first.columns() * round.slots();
-  pieces(first.piece_count(size), cost, [&](int piece) {
+  pieces(first.piece_count(size), cost, Chunks::kEqual, [&](int piece) {
     const IndexRange tiles = first.tiles_of({piece, piece + 1}, size);
     kernels_.matmul_runs({.runs = down_runs_.data(),
                           .run_count = static_cast<int32_t>(down_runs_.size()),

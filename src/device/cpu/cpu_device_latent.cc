@@ -45,7 +45,7 @@ void CpuDevice::run(const HeadMatmul& op) {
     const Input prepared = prepare(first, input + at * heads * input_stride, input_stride,
                                    count * static_cast<int>(heads), scratch_->data());
     const size_t head_cost = first.rows() * first.columns() * static_cast<size_t>(count);
-    pieces(static_cast<int>(heads), head_cost, [&](int piece) {
+    pieces(static_cast<int>(heads), head_cost, Chunks::kEqual, [&](int piece) {
       const auto head = static_cast<size_t>(piece);
       const Matrix& m = matrix((*op.matrices)[head]);
       const MatmulPart part = part_of(m, prepared.of(head), heads * prepared.stride);

@@ -105,7 +105,7 @@ void CpuDevice::multiply(std::span<const Multiplied> products, const Forms& form
   int pieces = 0;
   for (const Multiplied& of : products) pieces += of.matrix->piece_count(size);
   const size_t piece_cost = static_cast<size_t>(size * kLanes) * products[0].matrix->columns();
-  parallel(pieces, piece_cost * static_cast<size_t>(round.size()), [&](int begin, int end) {
+  const auto run_pieces = [&](int begin, int end) {
     for (const Multiplied& of : products) {
       const Matrix& m = *of.matrix;
       const int own = m.piece_count(size);
@@ -117,7 +117,9 @@ void CpuDevice::multiply(std::span<const Multiplied> products, const Forms& form
       begin -= own;  // from here on, pieces count from the next matrix
       end -= own;
     }
-  });
+  };
+  parallel(pieces, piece_cost * static_cast<size_t>(round.size()), chunks_for(round.size()),
+           run_pieces);
 }
 
 void CpuDevice::run(const GatedUp& op) {
@@ -133,7 +135,7 @@ void CpuDevice::run(const GatedUp& op) {
   for (int begin = 0; begin < op.tokens; begin += round) {
     const int count = std::min(round, op.tokens - begin);
     prepare(forms, input + static_cast<size_t>(begin) * gate.columns(), gate.columns(), count);
-    parallel(gate.piece_count(size), piece_cost * static_cast<size_t>(count),
+    parallel(gate.piece_count(size), piece_cost * static_cast<size_t>(count), chunks_for(count),
              [&](int from, int to) {
                run_gated(gated, forms, gate.tiles_of({from, to}, size), {begin, begin + count});
              });

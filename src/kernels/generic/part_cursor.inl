@@ -27,6 +27,8 @@ struct TokenBlock {
   int32_t count;  // of the call's blocks
 };
 
+constexpr int kSecondLevel = 2;  // of the caches, for __builtin_prefetch
+
 // Memory that is fetched while a thread computes with something else, some lines at each block.
 struct NextGroup {
   const std::byte* at = nullptr;
@@ -38,9 +40,6 @@ struct NextGroup {
     for (size_t line = 0; line < step; line += 64) __builtin_prefetch(at + line, 0, kSecondLevel);
     at += step;
   }
-
- private:
-  static constexpr int kSecondLevel = 2;
 };
 
 // The position in a part.
