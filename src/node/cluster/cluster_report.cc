@@ -129,7 +129,7 @@ std::optional<PlacementShare> part_of(const Brain& brain, std::string_view model
 
 // A placement made for an earlier request ends soon, even if the coordinator still calls it ready.
 ModelPhase group_phase(const ModelProgress& progress, const DesiredEntry& entry,
-                    const std::optional<PlacementShare>& part) {
+                       const std::optional<PlacementShare>& part) {
   const bool is_stale = part && part->key != placement_key(entry);
   return is_stale ? ModelPhase::kUnloading : progress.phase;
 }
