@@ -249,7 +249,7 @@ TEST_CASE("the down product of many tokens is what each token gets alone") {
     }
     std::vector<int32_t> all;  // ascending for each token
     for (int token = 0; token < kMany; ++token) {
-      const int first = token * token % 4;
+      const int first = token * 7 / 3 % 4;
       all.push_back(first);
       all.push_back(first + 1);
     }

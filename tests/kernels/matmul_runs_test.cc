@@ -100,12 +100,11 @@ TEST_CASE("tokens with different parts get the bits that each gets alone") {
         const PreparedInput prepared = prepare_input(*table, matrix, input, kTokens);
         runs.emplace_back(static_cast<int>(runs.size()), matrix.view(), prepared.token(0),
                           prepared.stride);
+        if (runs.size() > 1) continue;
+        // The second one, so that quantised parts come before and after it.
+        runs.emplace_back(1, plain.view(plan.steps), input.data(),
+                          static_cast<size_t>(plan.columns) * sizeof(float));
       }
-      // In the place of the second, so that quantised parts come before and after it.
-      runs.emplace(runs.begin() + 1, 1, plain.view(plan.steps), input.data(),
-                   static_cast<size_t>(plan.columns) * sizeof(float));
-      runs[2] = Run(2, runs[2].view, runs[2].all.data(), runs[2].stride);
-      runs[3] = Run(3, runs[3].view, runs[3].all.data(), runs[3].stride);
       const std::vector<float> expected = by_token(*table, runs, plan.subtrees);
       REQUIRE(first_difference(by_run(*table, runs, plan.subtrees, kTiles), expected) == -1);
       REQUIRE(first_difference(by_run(*table, runs, plan.subtrees, 1), expected) == -1);

@@ -23,8 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kSpin{60};
 // Checks of the flag between two readings of the clock.
 constexpr int kLooksPerClock = 32;
-// A shrinking chunk is this part of a thread's even share of what is left.
-constexpr int kPartOfShare = 4;
+// A thread's even share of what is left is this many shrinking chunks.
+constexpr int kChunksOfShare = 4;
 
 // Waits by spinning, then asleep. A waiter counts itself and then checks its condition once more;
 // the other side changes the condition and then checks the count. Both are sequentially consistent,
@@ -196,7 +196,7 @@ void ThreadTeam::start_chunks(int count, int grain, Chunks chunks) {
 // The size of the chunk that begins at `first`.
 int64_t ThreadTeam::Impl::chunk_at(int64_t first) const {
   if (chunks == Chunks::kEqual) return grain;
-  return std::max<int64_t>(grain, (count - first) / (kPartOfShare * options.threads));
+  return std::max<int64_t>(grain, (count - first) / (kChunksOfShare * options.threads));
 }
 
 bool ThreadTeam::next_chunk(int* begin, int* end) {

@@ -137,6 +137,9 @@ class CpuDevice : public Device {
   // `tokens` rows of floats, `stride` floats apart, in the matrix's form: unchanged, or converted
   // to blocks at `to`, where the caller has checked that there is room.
   Input prepare(const Matrix& m, const float* input, size_t stride, int tokens, std::byte* to);
+  // Converts some rows on this thread; not for plain elements.
+  void prepare_rows(const Matrix& m, const float* input, size_t stride, IndexRange tokens,
+                    std::byte* to) const;
   static MatmulPart part_of(const Matrix& m, const void* input, size_t stride) {
     return {&m.packed, input, stride};
   }
@@ -202,6 +205,7 @@ class CpuDevice : public Device {
   void run(const ExpertsUp& op);
   void run_experts_up(const ExpertsUp& op, IndexRange tokens, Forms& forms, const Gated* shared);
   void run(const ExpertsDown& op);
+  bool sort_into_long_runs(const ExpertsDown& op, const ExpertsDownRound& round);
   void run_down_by_token(const ExpertsDown& op, const ExpertsDownRound& round);
   void run_down_by_expert(const ExpertsDown& op, const ExpertsDownRound& round);
   Input prepare_slots(const Matrix& m, const float* input, std::byte* to);

@@ -48,8 +48,6 @@ void CpuDevice::run(const ExpertsDown& op) {
   const auto round = static_cast<size_t>(std::min(most, kMatmulRunTokensMax));
   for (size_t begin = 0; begin < all; begin += round) {
     const size_t tokens = std::min(round, all - begin);
-    expert_order_.sort({chosen + begin * chosen_count, tokens * chosen_count},
-                       static_cast<int>(op.matrices->down.size()));
     const ExpertsDownRound some{
         .first = first,
         .chosen_count = chosen_count,
@@ -60,10 +58,18 @@ void CpuDevice::run(const ExpertsDown& op) {
         .shared_input = shared ? shared_input + begin * shared->columns() : nullptr,
         .output = output + begin * first.rows(),
         .subtree_stride = all * first.rows()};
-    const size_t runs = expert_order_.runs().size();
-    const bool has_long_runs = some.slots() >= kTokensOfRunLeast * runs && runs < kMatmulRunsMax;
-    has_long_runs ? run_down_by_expert(op, some) : run_down_by_token(op, some);
+    sort_into_long_runs(op, some) ? run_down_by_expert(op, some) : run_down_by_token(op, some);
   }
+}
+
+// Whether experts have enough tokens each to go through expert by expert; then they are in
+// expert_order_.
+bool CpuDevice::sort_into_long_runs(const ExpertsDown& op, const ExpertsDownRound& round) {
+  if (round.tokens < kTokensOfRunLeast) return false;
+  expert_order_.sort({round.chosen, round.slots()}, static_cast<int>(op.matrices->down.size()));
+  const size_t runs = expert_order_.runs().size();
+  return round.slots() >= kTokensOfRunLeast * runs &&
+         runs < kMatmulRunsMax;  // with the shared expert's
 }
 
 // One token at a time; all tokens go through a few tiles of all experts while these are in the
@@ -145,23 +151,13 @@ void CpuDevice::run_down_by_expert(const ExpertsDown& op, const ExpertsDownRound
 CpuDevice::Input CpuDevice::prepare_slots(const Matrix& m, const float* input, std::byte* to) {
   const std::span<const int32_t> slots = expert_order_.slots();
   const size_t bytes = m.input_bytes();
-  PrepareArgs args{.input = nullptr,
-                   .input_stride = m.columns(),
-                   .blocks = m.layout->blocks.data(),
-                   .block_count = m.packed.block_count,
-                   .token_begin = 0,
-                   .token_end = 1,
-                   .output = nullptr};
-  const auto run = m.packed.has_integer_input ? kernels_.prepare_integers : kernels_.prepare_floats;
   parallel(static_cast<int>(slots.size()), 4 * m.columns(), [&](int begin, int end) {
-    PrepareArgs part = args;
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      part.input = input + static_cast<size_t>(slots[i]) * m.columns();
-      part.output = to + i * bytes;
+      const float* const row = input + static_cast<size_t>(slots[i]) * m.columns();
       if (is_plain(m.packed.codes)) {
-        std::memcpy(part.output, part.input, bytes);
+        std::memcpy(to + i * bytes, row, bytes);
       } else {
-        run(part);
+        prepare_rows(m, row, m.columns(), {0, 1}, to + i * bytes);
       }
     }
   });

@@ -16,19 +16,22 @@ constexpr int kTokenBlock = 64;
 CpuDevice::Input CpuDevice::prepare(const Matrix& m, const float* input, size_t stride, int tokens,
                                     std::byte* to) {
   if (is_plain(m.packed.codes)) return {input, stride * sizeof(float)};
-  const PrepareArgs args{.input = input,
-                         .input_stride = stride,
-                         .blocks = m.layout->blocks.data(),
-                         .block_count = m.packed.block_count,
-                         .output = to};
-  const auto run = m.packed.has_integer_input ? kernels_.prepare_integers : kernels_.prepare_floats;
   parallel(tokens, 4 * m.columns(), [&](int begin, int end) {
-    PrepareArgs part = args;
-    part.token_begin = begin;
-    part.token_end = end;
-    run(part);
+    prepare_rows(m, input, stride, {begin, end}, to);
   });
   return {to, m.input_bytes()};
+}
+
+void CpuDevice::prepare_rows(const Matrix& m, const float* input, size_t stride, IndexRange tokens,
+                             std::byte* to) const {
+  const auto run = m.packed.has_integer_input ? kernels_.prepare_integers : kernels_.prepare_floats;
+  run({.input = input,
+       .input_stride = stride,
+       .blocks = m.layout->blocks.data(),
+       .block_count = m.packed.block_count,
+       .token_begin = tokens.begin,
+       .token_end = tokens.end,
+       .output = to});
 }
 
 size_t CpuDevice::Forms::add(const Matrix& m) {

@@ -7,6 +7,15 @@ constexpr int tiles_of_block(int tokens) {
   return 4 * tokens <= kSumsMax ? 4 : 2 * tokens <= kSumsMax ? 2 : 1;
 }
 
+// Stores a tile of which the matrix has `rows` rows or more.
+LANES_INLINE void store_rows(float* to, F32x16 sum, int rows) {
+  if (rows >= kLanes) {
+    store(to, sum);
+  } else {
+    store_partial(to, sum, rows);
+  }
+}
+
 template <int Tiles, int Tokens>
 LANES_INLINE void store_block(const MatmulArgs& args, int first_tile, float* output,
                               F32x16 (&sum)[Tiles][Tokens]) {
@@ -17,12 +26,8 @@ LANES_INLINE void store_block(const MatmulArgs& args, int first_tile, float* out
     const int rows = all_rows - row;
 #pragma GCC unroll 8
     for (int token = 0; token < Tokens; ++token) {
-      float* to = output + static_cast<size_t>(token) * args.token_stride + row;
-      if (rows >= kLanes) {
-        store(to, sum[tile][token]);
-      } else {
-        store_partial(to, sum[tile][token], rows);
-      }
+      store_rows(output + static_cast<size_t>(token) * args.token_stride + row, sum[tile][token],
+                 rows);
     }
   }
 }
@@ -257,6 +262,11 @@ constexpr int format_key(PackedCodes codes, PackedScales scales) {
   return static_cast<int>(codes) * 256 + static_cast<int>(scales);
 }
 
+// Whether activations have the form that the codes have without --exact.
+LANES_INLINE bool has_usual_input(const PackedMatrix& matrix) {
+  return matrix.has_integer_input != (matrix.codes == PackedCodes::kFp8);
+}
+
 // The formats that most models use, which have kernels of their own.
 #define LANES_FORMATS_OF_MANY      \
   LANES_FORMAT(kBits4, kF16);      \
@@ -279,7 +289,7 @@ constexpr int format_key(PackedCodes codes, PackedScales scales) {
 template <int Tiles, int Tokens>
 LANES_INLINE bool matmul_common(const MatmulArgs& args, int tile, TokenBlock tokens) {
   const PackedMatrix& matrix = *args.parts[0].matrix;
-  if (matrix.has_integer_input == (matrix.codes == PackedCodes::kFp8)) return false;
+  if (!has_usual_input(matrix)) return false;
 #define LANES_FORMAT(codes, scales)                                                             \
   case format_key(PackedCodes::codes, PackedScales::scales):                                    \
     matmul_block<OneBlocksPart<PackedCodes::codes, PackedScales::scales, Tiles, Tokens>, Tiles, \
@@ -355,14 +365,19 @@ LANES_INLINE void matmul_tiles(const MatmulArgs& args, int tile, int block_count
   }
 }
 
+// From `tile` to the end of its group, or to `end` if that is before.
+LANES_INLINE int tiles_left(int rows, int tile, int end) {
+  const TileGroup group = group_of(rows, tile);
+  const int group_end = group.first + group.tiles;
+  return (group_end < end ? group_end : end) - tile;
+}
+
 void matmul(const MatmulArgs& args) {
   if (args.tokens <= 0) return;
   const int block_count = (args.tokens + kTokensMax - 1) / kTokensMax;
   const int most = tiles_of_block(end_of_block(0, args.tokens));
   for (int tile = args.tile_begin; tile < args.tile_end;) {
-    const TileGroup group = group_of(args.parts[0].matrix->rows, tile);
-    const int group_end = group.first + group.tiles;
-    const int left = (group_end < args.tile_end ? group_end : args.tile_end) - tile;
+    const int left = tiles_left(args.parts[0].matrix->rows, tile, args.tile_end);
     const int tiles = left < most ? left : most;
     if (tiles >= 4) {
       matmul_tiles<4>(args, tile, block_count);

@@ -56,8 +56,7 @@ using AddRun = void (*)(PartCursor& cursor, const LeafStep& step, const int32_t*
 template <int Tiles, int Tokens>
 AddRun<Tiles> add_run_of(const PackedMatrix& matrix) {
   if constexpr (Tiles * Tokens == kCommonSums) {
-    const bool is_usual = matrix.has_integer_input != (matrix.codes == PackedCodes::kFp8);
-    switch (is_usual ? format_key(matrix.codes, matrix.scales) : -1) {
+    switch (has_usual_input(matrix) ? format_key(matrix.codes, matrix.scales) : -1) {
 #define LANES_FORMAT(codes, scales)                          \
   case format_key(PackedCodes::codes, PackedScales::scales): \
     return add_common_run<PackedCodes::codes, PackedScales::scales, Tiles, Tokens>
@@ -105,6 +104,7 @@ LANES_INLINE void add_run(const MatmulRun& run, const LeafStep& step, int tile, 
   place = {cursor.place, cursor.column};
 }
 
+// Takes some 280 KiB of stack with the largest Tiles.
 template <int Tiles>
 void matmul_runs_tiles(const MatmulRunsArgs& args, int tile) {
   const PackedMatrix& matrix = *args.runs[0].part.matrix;
@@ -131,12 +131,10 @@ void matmul_runs_tiles(const MatmulRunsArgs& args, int tile) {
         for (int merge = 1; merge <= leaf.merges; ++merge) {
           sum = add(stack[depth - merge][token][i], sum);
         }
-        if (!leaf.ends_subtree) {
-          stack[depth - leaf.merges][token][i] = sum;
-        } else if (rows - i * kLanes >= kLanes) {
-          store(to + i * kLanes, sum);
+        if (leaf.ends_subtree) {
+          store_rows(to + i * kLanes, sum, rows - i * kLanes);
         } else {
-          store_partial(to + i * kLanes, sum, rows - i * kLanes);
+          stack[depth - leaf.merges][token][i] = sum;
         }
       }
     }
@@ -152,10 +150,7 @@ void matmul_runs_tiles(const MatmulRunsArgs& args, int tile) {
 void matmul_runs(const MatmulRunsArgs& args) {
   const int rows = args.runs[0].part.matrix->rows;
   for (int tile = args.tile_begin; tile < args.tile_end;) {
-    const TileGroup group = group_of(rows, tile);
-    const int group_end = group.first + group.tiles;
-    const int left = (group_end < args.tile_end ? group_end : args.tile_end) - tile;
-    if (left >= kRunTiles) {
+    if (tiles_left(rows, tile, args.tile_end) >= kRunTiles) {
       matmul_runs_tiles<kRunTiles>(args, tile);
       tile += kRunTiles;
     } else {
