@@ -20,6 +20,7 @@
 #include "grammar/constraint.h"
 #include "grammar/schema/json_schema.h"
 #include "json/json_file.h"
+#include "support/qwen_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
@@ -197,7 +198,9 @@ struct Bench {
 
 int run(const std::string& tokenizer_path, const std::vector<std::string>& files,
         const std::string& calls, double slow_us, bool json) {
-  auto tokenizer = Tokenizer::load(tokenizer_path);
+  auto tokenizer = tokenizer_path.empty()
+                       ? Tokenizer::parse(qwen_tokenizer_json("tests/data/tokenizer/qwen2").value())
+                       : Tokenizer::load(tokenizer_path);
   if (!tokenizer.ok()) {
     fmt::print(stderr, "{}\n", tokenizer.error().message);
     return 1;
@@ -238,13 +241,14 @@ int run(const std::string& tokenizer_path, const std::vector<std::string>& files
 
 int main(int count, char** arguments) {
   CLI::App app{"what constrained decoding costs"};
-  std::string tokenizer = "tests/data/tokenizer/qwen2/tokenizer.json";
+  std::string tokenizer;
   std::vector<std::string> files{"tests/data/json_schema/tool_schemas.json",
                                  "tests/data/json_schema/test_suite.json"};
   std::string calls = "tests/data/tool_calls";
   double slow_us = 1e9;
   bool json = false;
-  app.add_option("--tokenizer", tokenizer, "a model folder or a tokenizer's file");
+  app.add_option("--tokenizer", tokenizer,
+                 "a model folder or a tokenizer's file (default: Qwen2's, of the tests)");
   app.add_option("--schemas", files, "arrays of {\"schema\", \"valid\" or \"tests\"}");
   app.add_option("--calls", calls,
                  "a folder with tools.json and a file of outputs for each family");

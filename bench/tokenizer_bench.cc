@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/percentile.h"
+#include "support/qwen_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace lockstep {
@@ -96,13 +97,17 @@ void print_encode(const Tokenizer& tokenizer, const char* what, const std::strin
 }
 
 int run(const std::string& path, const std::string& folder, int rounds) {
-  const std::string json = read_text(path);
-  auto tokenizer = Tokenizer::load(path);
+  const std::string json =
+      path.empty() ? qwen_tokenizer_json("tests/data/tokenizer/qwen2").value() : read_text(path);
+  const auto load_it = [&] {
+    return path.empty() ? Tokenizer::parse(json) : Tokenizer::load(path);
+  };
+  auto tokenizer = load_it();
   if (!tokenizer.ok()) {
     std::fprintf(stderr, "tokenizer_bench: %s\n", tokenizer.error().message.c_str());
     return 2;
   }
-  const double load = seconds_of(rounds, [&] { (void)Tokenizer::load(path).ok(); });
+  const double load = seconds_of(rounds, [&] { (void)load_it().ok(); });
   std::printf("%-28s %8.2f MB %26.3f s\n", "load", static_cast<double>(json.size()) / 1e6, load);
   if (json.starts_with('{')) {
     const std::string large = pretty(json, kLoadBytes);
@@ -126,10 +131,10 @@ int run(const std::string& path, const std::string& folder, int rounds) {
 
 int main(int argc, char** argv) {
   CLI::App app("measures tokenizers");
-  std::string tokenizer = "tests/data/tokenizer/qwen2/tokenizer.json";
+  std::string tokenizer;
   std::string folder = "src";
   int rounds = 5;
-  app.add_option("--tokenizer", tokenizer, "a tokenizer's file");
+  app.add_option("--tokenizer", tokenizer, "a tokenizer's file (default: Qwen2's, of the tests)");
   app.add_option("--text", folder, "a folder of text files");
   app.add_option("--rounds", rounds, "the median of so many runs")->check(CLI::Range(1, 100));
   CLI11_PARSE(app, argc, argv);

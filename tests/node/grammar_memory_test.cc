@@ -2,12 +2,12 @@
 // compared with the heap that they take.
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <memory>
 #include <vector>
 
 #include "grammar/automaton/vocabulary_trie.h"
 #include "planner/rank_load.h"
+#include "support/qwen_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 #ifdef __GLIBC__
@@ -33,9 +33,10 @@ size_t heap_bytes() {
 }  // namespace
 
 TEST_CASE("the planner's allowance covers the tokenizer and the trees of a large vocabulary") {
-  const auto path = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/tokenizer/qwen2";
+  const auto json = qwen_tokenizer_json(LOCKSTEP_SOURCE_DIR "/tests/data/tokenizer/qwen2");
+  REQUIRE(json.ok());
   const size_t before = heap_bytes();
-  const auto tokenizer = Tokenizer::load(path);
+  const auto tokenizer = Tokenizer::parse(json.value());
   REQUIRE_MESSAGE(tokenizer.ok(), (tokenizer.ok() ? "" : tokenizer.error().message));
   std::vector<std::shared_ptr<const VocabularyTrie>> trees;
   for (int32_t end_token = 0; end_token < kTreesMax; ++end_token) {

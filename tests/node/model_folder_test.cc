@@ -7,6 +7,7 @@
 
 #include "node/group_fixture.h"
 #include "support/gguf_writer.h"
+#include "support/qwen_tokenizer.h"
 
 using namespace lockstep;
 
@@ -150,9 +151,8 @@ TEST_CASE("the makers' sampling is the default, and an invalid value is ignored"
 
 TEST_CASE("the end token that the tokenizer's config names ends a text too") {
   const TemporaryModel model("tiny");
-  std::filesystem::copy(
-      std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data/tokenizer/qwen2/tokenizer.json",
-      model.path() / "tokenizer.json");
+  write(model.path() / "tokenizer.json",
+        qwen_tokenizer_json(LOCKSTEP_SOURCE_DIR "/tests/data/tokenizer/qwen2").value());
   write(model.path() / "tokenizer_config.json", R"({"eos_token": {"content": "<|im_end|>"}})");
   CHECK(read_model_folder(model.path()).value().stop_ids == std::vector<int32_t>{2, 151645});
   write(model.path() / "tokenizer_config.json", R"({"eos_token": "two words"})");

@@ -1,9 +1,9 @@
 // Conversations through real chat templates to the exact token ids given to the model.
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 
 #include "server/served_template.h"
+#include "support/qwen_tokenizer.h"
 #include "support/text.h"
 
 namespace lockstep {
@@ -17,10 +17,11 @@ constexpr int32_t kUser = 872;
 constexpr int32_t kAssistant = 77091;
 constexpr int32_t kLine = 198;
 
-const std::filesystem::path kData = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / "tests/data";
-
 std::shared_ptr<const Tokenizer> qwen_tokenizer() {
-  static const auto tokenizer = Tokenizer::load(kData / "tokenizer/qwen2/tokenizer.json").value();
+  static const auto tokenizer =
+      Tokenizer::parse(
+          qwen_tokenizer_json(LOCKSTEP_SOURCE_DIR "/tests/data/tokenizer/qwen2").value())
+          .value();
   return tokenizer;
 }
 
