@@ -8,11 +8,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "device/device_kinds.h"
 #include "device/operations.h"
 #include "kernels/kernels.h"
 #include "tensor/stored_matrix.h"
@@ -73,6 +75,8 @@ class Device {
   virtual void take_back() = 0;
   // The number of wait() calls: the forward pass needs exactly one per exchange.
   virtual uint64_t wait_count() const = 0;
+  // For people: "cpu (avx512, 8 threads)", "vulkan: AMD Radeon RX 7900 XTX (radv)".
+  virtual std::string description() const = 0;
 
   void write_ints(Slice target, std::span<const int32_t> values) {
     write(target, std::as_bytes(values));
@@ -80,7 +84,7 @@ class Device {
 };
 
 struct DeviceOptions {
-  std::string_view kind = "cpu";  // or "delayed", the test device
+  std::string_view kind = kDeviceDefault;
   int threads = 1;
   int first_core = -1;
   const KernelTable* kernels = nullptr;
@@ -88,7 +92,8 @@ struct DeviceOptions {
   Progress* progress = nullptr;
 };
 
-// kInvalidArgument for an unknown kind.
+// kInvalidArgument for an unknown kind. "auto" opens the processor where no GPU can be used, and
+// logs which device it is.
 Result<std::unique_ptr<Device>> open_device(const DeviceOptions& options);
 
 }  // namespace lockstep

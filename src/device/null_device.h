@@ -18,6 +18,7 @@ class NullDevice : public Device {
   void lend(std::span<const BufferId> /*buffers*/, std::function<void()> /*meanwhile*/) override {}
   void take_back() override {}
   uint64_t wait_count() const override { return 0; }
+  std::string description() const override { return "none"; }
 };
 
 }  // namespace lockstep

@@ -94,19 +94,9 @@ struct AddRmsNorm {
   Slice y;  // like x
 };
 
-// Cosines and sines of position * frequency, computed in double and rounded once.
-struct RopeTable {
-  float factor = 1;   // applied to both (yarn)
-  Slice positions;    // int32 (tokens)
-  Slice frequencies;  // double (half), stored as 2 * half elements; radians per position
-  int tokens = 0;
-  int half = 0;
-  Slice output;  // (tokens, 2, half)
-};
-
 struct Rope {
-  Slice x;  // (tokens, heads, head_dim), in place
-  Slice table;
+  Slice x;      // (tokens, heads, head_dim), in place
+  Slice table;  // (tokens, 2, half): cosines, then sines
   int tokens = 0;
   int heads = 0;
   int head_dim = 0;
@@ -280,9 +270,8 @@ struct Add {
   Slice sum;
 };
 
-using Operation =
-    std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, RopeTable,
-                 Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows, Route,
-                 ExpertsUp, ExpertsDown, AddExpertBias, Add>;
+using Operation = std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm,
+                               Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias,
+                               ScaleRows, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add>;
 
 }  // namespace lockstep

@@ -1,11 +1,12 @@
 #include "device/cpu/cpu_device.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "base/check.h"
-#include "base/files/mapped_file.h"
+#include "device/packing/pack_matrix.h"
 
 namespace lockstep {
 
@@ -15,24 +16,6 @@ namespace {
 constexpr size_t kTokensOfRound = 256;
 // One token's needs for its heads or its experts fit.
 static_assert(kTokensOfRound >= kHeadMatricesMax && kTokensOfRound > kMatmulPartsMax);
-// Stored bytes that are laid out before their pages are released.
-constexpr size_t kChunkBytes = 2 << 20;
-
-int tiles_of_chunk(const MatrixSource& source, int tiles) {
-  const size_t tile_bytes = kLanes * std::max<size_t>(source.stored.row_bytes, 64);
-  return std::clamp(static_cast<int>(kChunkBytes / tile_bytes), 1, std::max(1, tiles / 4));
-}
-
-// A matrix may be a large part of a model, and its pages would stay next to the packed copy.
-void give_back_rows(const MatrixSource& source, int begin, int end) {
-  const StoredMatrix& stored = source.stored;
-  const bool is_by_row = stored.row_bytes > 0 && stored.row_map.empty() && !source.is_transposed;
-  if (!stored.is_mapped_file || !is_by_row) return;
-  const size_t from = static_cast<size_t>(source.row_begin + begin) * stored.row_bytes;
-  const size_t bytes = static_cast<size_t>(end - begin) * stored.row_bytes;
-  if (from + bytes <= stored.codes.size()) release_pages(stored.codes.subspan(from, bytes));
-}
-
 }  // namespace
 
 CpuDevice::CpuDevice(const DeviceOptions& options)
@@ -41,6 +24,11 @@ CpuDevice::CpuDevice(const DeviceOptions& options)
              .first_core = options.first_core,
              .progress = options.progress}),
       keeps_float_input_(options.keeps_float_input) {}
+
+std::string CpuDevice::description() const {
+  return fmt::format("cpu ({}, {} thread{})", kernels_.name, team_.size(),
+                     team_.size() == 1 ? "" : "s");
+}
 
 Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
   DeviceMemory memory = TRY(DeviceMemory::allocate(bytes));
@@ -57,19 +45,8 @@ Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
   }
   LOCKSTEP_CHECK(plan.steps.size() <= kLeafStepsMax);
   std::byte* tiles = TRY(take_slab_bytes(plan.bytes()));
-  const int tile_total = tile_count(plan.matrix.rows);
-  std::atomic<bool> are_numbers{true};
-  team_.for_each_chunk(tile_total, tiles_of_chunk(source, tile_total), [&](int begin, int end) {
-    // Relaxed: the end of the run orders it before the read below.
-    if (!pack_tiles(source, plan, begin, end, tiles)) {
-      are_numbers.store(false, std::memory_order_relaxed);
-    }
-    give_back_rows(source, begin * kLanes, std::min(end * kLanes, source.rows));
-  });
-  if (!are_numbers.load(std::memory_order_relaxed)) {
-    return Error{ErrorCode::kCorrupt, "it holds a NaN value, so the checkpoint is broken"};
-  }
-  Matrix m{plan.matrix, keep_layout(std::move(plan))};
+  TRY(pack_matrix(source, plan, team_, tiles));
+  Matrix m{plan.matrix, layouts_.keep(std::move(plan))};
   m.packed.tiles = tiles;
   m.packed.piece_blocks = m.layout->piece_blocks.data();
   m.packed.steps = m.layout->steps.data();
@@ -77,31 +54,6 @@ Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
   TRY(reserve_scratch(m, source.inputs_per_token));
   matrices_.push_back(m);
   return static_cast<MatrixId>(matrices_.size() - 1);
-}
-
-bool CpuDevice::Layout::fits(const PackPlan& plan) const {
-  const auto same_step = [](const LeafStep& a, const LeafStep& b) {
-    return a.columns == b.columns && a.merges == b.merges && a.ends_subtree == b.ends_subtree &&
-           a.pieces == b.pieces;
-  };
-  const auto same_block = [](const BlockColumns& a, const BlockColumns& b) {
-    return a.begin == b.begin && a.count == b.count;
-  };
-  return piece_blocks == plan.piece_blocks &&
-         std::equal(steps.begin(), steps.end(), plan.steps.begin(), plan.steps.end(), same_step) &&
-         std::equal(blocks.begin(), blocks.end(), plan.blocks.begin(), plan.blocks.end(),
-                    same_block);
-}
-
-const CpuDevice::Layout* CpuDevice::keep_layout(PackPlan&& plan) {
-  for (const Layout& known : layouts_) {
-    if (known.fits(plan)) return &known;
-  }
-  const auto subtrees = std::count_if(plan.steps.begin(), plan.steps.end(),
-                                      [](const LeafStep& step) { return step.ends_subtree != 0; });
-  layouts_.push_back({std::move(plan.piece_blocks), std::move(plan.blocks), std::move(plan.steps),
-                      static_cast<size_t>(subtrees)});
-  return &layouts_.back();
 }
 
 bool CpuDevice::Matrix::takes_form_of(const PackedMatrix& other) const {
@@ -113,7 +65,7 @@ bool CpuDevice::Matrix::shares_input_with(const PackPlan& plan) const {
   return takes_form_of(plan.matrix) && layout->fits(plan);
 }
 
-// keep_layout() stores equal layouts once.
+// ColumnLayouts keeps equal layouts once.
 bool CpuDevice::Matrix::shares_input_with(const Matrix& other) const {
   return takes_form_of(other.packed) && layout == other.layout;
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <optional>
 
@@ -13,7 +12,7 @@
 #include "device/cpu/expert_order.h"
 #include "device/device.h"
 #include "device/memory.h"
-#include "device/packing/packing.h"
+#include "device/packing/column_layouts.h"
 
 namespace lockstep {
 
@@ -31,6 +30,7 @@ class CpuDevice : public Device {
   void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override;
   void take_back() override;
   uint64_t wait_count() const override { return wait_count_; }
+  std::string description() const override;
   // How many sections of the team the operations have needed so far.
   uint64_t section_count() const { return team_.section_count(); }
 
@@ -66,18 +66,9 @@ class CpuDevice : public Device {
     int end;
     int size() const { return end - begin; }
   };
-  // Shared by matrices of one kind; a model with experts has many thousands of matrices.
-  struct Layout {
-    std::vector<uint16_t> piece_blocks;
-    std::vector<BlockColumns> blocks;
-    std::vector<LeafStep> steps;
-    size_t subtrees;  // subtrees that the steps complete
-
-    bool fits(const PackPlan& plan) const;
-  };
   struct Matrix {
     PackedMatrix packed;
-    const Layout* layout;
+    const ColumnLayout* layout;
 
     size_t rows() const { return static_cast<size_t>(packed.rows); }
     size_t columns() const { return static_cast<size_t>(packed.columns); }
@@ -130,7 +121,6 @@ class CpuDevice : public Device {
   // Memory for packed weights, cut from large slabs: a model may have more matrices than a process
   // may have mappings.
   Result<std::byte*> take_slab_bytes(size_t bytes);
-  const Layout* keep_layout(PackPlan&& plan);
   Status reserve_scratch(const Matrix& m, int inputs_per_token);
   // How many tokens fit in the scratch memory if each takes `bytes`.
   int tokens_in_scratch(size_t bytes) const;
@@ -193,7 +183,6 @@ class CpuDevice : public Device {
   void run(const CopyColumns& op);
   void run(const RmsNorm& op);
   void run(const AddRmsNorm& op);
-  void run(const RopeTable& op);
   void run(const Rope& op);
   void run(const RotatePairs& op);
   void run(const HeadMatmul& op);
@@ -216,7 +205,7 @@ class CpuDevice : public Device {
   ThreadTeam team_;
   std::vector<Buffer> buffers_;
   std::vector<Matrix> matrices_;
-  std::deque<Layout> layouts_;
+  ColumnLayouts layouts_;
   std::vector<DeviceMemory> slabs_;
   size_t slab_used_ = 0;  // of the last one
   bool keeps_float_input_;

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "device/cpu/cpu_device.h"
-#include "kernels/math.h"
 
 namespace lockstep {
 void CpuDevice::run(const Embed& op) {
@@ -85,23 +84,6 @@ void CpuDevice::run(const AddRmsNorm& op) {
       part.token_begin = token;
       part.token_end = token + 1;
       kernels_.rms_norm(part);
-    }
-  });
-}
-
-void CpuDevice::run(const RopeTable& op) {
-  const auto tokens = static_cast<size_t>(op.tokens), half = static_cast<size_t>(op.half);
-  const int32_t* positions = ints(op.positions, tokens);
-  const auto* frequencies = reinterpret_cast<const double*>(place(op.frequencies, 2 * half));
-  float* output = floats(op.output, tokens * 2 * half);
-  parallel(op.tokens, 40 * half, [&](int begin, int end) {
-    for (int token = begin; token < end; ++token) {
-      float* row = output + static_cast<size_t>(token) * 2 * half;
-      for (size_t i = 0; i < half; ++i) {
-        const SinCos angle = sincos_f64(positions[token] * frequencies[i]);
-        row[i] = static_cast<float>(angle.cosine * double{op.factor});
-        row[half + i] = static_cast<float>(angle.sine * double{op.factor});
-      }
     }
   });
 }

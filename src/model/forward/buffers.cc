@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "model/forward/rope.h"
-
 namespace lockstep {
 namespace {
 
@@ -42,8 +40,6 @@ class Allocator {
     const size_t list_bytes = memory_.page_list_entries_max * sizeof(int32_t);
     b.page_lists = {TRY(device_.allocate(list_bytes, Access::kDevice)), 0};
     TRY(allocate(hidden(), {&b.hidden, &b.normed, &b.selected}));
-    const size_t frequency_bytes = rope_pairs(config()) * sizeof(double);
-    b.frequencies = {TRY(device_.allocate(frequency_bytes, Access::kDevice)), 0};
     return allocate(static_cast<size_t>(config().head_dim), {&b.rope});
   }
 

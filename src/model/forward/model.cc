@@ -58,7 +58,8 @@ Model::Model(const ModelOptions& options, Cut cut, Group& group, Device& device,
       device_(device),
       limits_(limits),
       rank_(group.rank()),
-      kv_(options.kv) {}
+      kv_(options.kv),
+      frequencies_(rope_frequencies(options.config)) {}
 
 Status Model::allocate() {
   const ModelMemory memory{
@@ -72,8 +73,7 @@ Status Model::allocate() {
       .page_list_entries_max = static_cast<size_t>(limits_.page_list_entries_max)};
   state_ = TRY(allocate_state(memory, device_));
   buffers_ = TRY(allocate_buffers(memory, device_));
-  const std::vector<double> frequencies = rope_frequencies(config_);
-  device_.write(buffers_.frequencies, std::as_bytes(std::span<const double>(frequencies)));
+  rope_.reserve(memory.tokens_max * 2 * frequencies_.size());
   return Ok{};
 }
 

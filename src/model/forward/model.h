@@ -143,6 +143,7 @@ class Model {
   BatchLimits limits_;
   int rank_;
   KvKind kv_;
+  std::vector<double> frequencies_;  // of the rotary pairs
   Weights weights_;
   PassBuffers buffers_;
   StateBuffer state_;
@@ -151,7 +152,7 @@ class Model {
   const BatchHalf* exchanging_ = nullptr;  // the half whose exchange is in flight
   // Scratch of write_batch() and of gathering, kept so that a pass allocates nothing.
   std::vector<int32_t> places_, own_rows_, page_, slot_;
-  std::vector<float> factors_;
+  std::vector<float> factors_, rope_;
   std::vector<size_t> part_ends_;
   std::vector<std::span<std::byte>> gathered_;
 };

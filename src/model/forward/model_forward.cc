@@ -66,12 +66,11 @@ void Model::write_batch(const Batch& batch) {
     device_.write(buffers_.factors, std::as_bytes(std::span<const float>(factors_)));
   }
   const double factor = config_.yarn_rope ? config_.yarn_rope->attention_factor : 1;
-  device_.queue(RopeTable{.factor = static_cast<float>(factor),
-                          .positions = buffers_.positions,
-                          .frequencies = buffers_.frequencies,
-                          .tokens = batch.token_count(),
-                          .half = config_.rotary_dims / 2,
-                          .output = buffers_.rope});
+  rope_.clear();
+  for (int32_t position : batch.positions) {
+    append_rope_row(frequencies_, position, static_cast<float>(factor), rope_);
+  }
+  device_.write(buffers_.rope, std::as_bytes(std::span<const float>(rope_)));
 }
 
 Status Model::attention(int layer, BatchHalf& half) {

@@ -59,6 +59,19 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
   return frequencies;
 }
 
+void append_rope_row(std::span<const double> frequencies, int32_t position, float factor,
+                     std::vector<float>& table) {
+  const size_t begin = table.size();
+  table.resize(begin + 2 * frequencies.size());
+  float* const cosines = table.data() + begin;
+  float* const sines = cosines + frequencies.size();
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const SinCos angle = sincos_f64(position * frequencies[i]);
+    cosines[i] = static_cast<float>(angle.cosine * double{factor});
+    sines[i] = static_cast<float>(angle.sine * double{factor});
+  }
+}
+
 float query_factor(const QueryScaling& scaling, int32_t position) {
   const double periods = std::floor(position / scaling.original_positions);
   return static_cast<float>(1 + scaling.beta * log_f64(1 + periods));

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "model/config/config.h"
@@ -16,6 +17,10 @@ inline size_t rope_pairs(const ModelConfig& config) {
 
 // Radians per position for each of these pairs, rope scaling included.
 std::vector<double> rope_frequencies(const ModelConfig& config);
+// Appends the cosines and then the sines of position * frequency, both times `factor`: computed in
+// double and rounded once.
+void append_rope_row(std::span<const double> frequencies, int32_t position, float factor,
+                     std::vector<float>& table);
 // The factor by which the query at a position is multiplied.
 float query_factor(const QueryScaling& scaling, int32_t position);
 
