@@ -34,7 +34,8 @@ packages_debian() {
     case "$group" in
       base)
         echo g++:g++ ccache:ccache cmake:cmake ninja:ninja-build python3:python3 "$boost" "$json" libfmt-dev libssl-dev libcurl4-openssl-dev \
-          libcli11-dev libedit-dev pkg-config:pkg-config libpcre2-dev libutf8proc-dev doctest-dev libbenchmark-dev libibverbs-dev valgrind:valgrind
+          libcli11-dev libedit-dev pkg-config:pkg-config libpcre2-dev libutf8proc-dev doctest-dev libbenchmark-dev libibverbs-dev valgrind:valgrind \
+          glslangValidator:glslang-tools libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers
         ;;
       clang) echo clang++:clang clang-format:clang-format clang-tidy:clang-tidy ;;
       format) echo clang-format:clang-format ;;

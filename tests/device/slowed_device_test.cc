@@ -70,11 +70,3 @@ TEST_CASE("an invalid description is not a device") {
   CHECK(parse_slowed("slowed:0.5/20")->kernel_us == 20);
   CHECK(parse_slowed("slowed:0.5")->read_gb_s == 0.5);
 }
-
-TEST_CASE("each rank takes its device from a list, or all share the only one") {
-  CHECK(device_kind_of("cpu", 7).value() == "cpu");
-  CHECK(device_kind_of("cpu,slowed:1,delayed", 0).value() == "cpu");
-  CHECK(device_kind_of("cpu,slowed:1,delayed", 1).value() == "slowed:1");
-  CHECK(device_kind_of("cpu,slowed:1,delayed", 2).value() == "delayed");
-  CHECK(!device_kind_of("cpu,slowed:1,delayed", 3).ok());
-}

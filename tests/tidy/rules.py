@@ -38,6 +38,9 @@ WEAK_SYMBOLS_ALLOWED = re.compile(r"^DW\.ref\.")  # a pointer for exception tabl
 
 # Folders of src/ whose names are in a namespace of their own inside lockstep.
 NAMESPACES = {
+    "src/device/gpu/": "lockstep::gpu",
+    "src/device/shaders/": "lockstep::gpu",
+    "src/device/vulkan/": "lockstep::gpu",
     "src/chat/jinja/": "lockstep::jinja",
     "src/chat/jinja_syntax/": "lockstep::jinja",
 }

@@ -1,21 +1,56 @@
-#include <string>
-
+#include "base/log.h"
 #include "device/open/delayed_device.h"
 #include "device/open/slowed_device.h"
+#if defined(LOCKSTEP_HAS_GPU)
+#include "device/vulkan/open_vulkan.h"
+#endif
 
 namespace lockstep {
+namespace {
+
+using Opened = Result<std::unique_ptr<Device>>;
+
+#if defined(LOCKSTEP_HAS_GPU)
+Opened open_gpu(const DeviceOptions& options, int index) {
+  return gpu::open_vulkan(options, index);
+}
+Opened open_best_gpu(const DeviceOptions& options) {
+  return gpu::open_best(options);
+}
+#else
+Opened open_gpu(const DeviceOptions& options, int /*index*/) {
+  return check_device_kind(options.kind).error();
+}
+Opened open_best_gpu(const DeviceOptions& /*options*/) {
+  return check_device_kind("vulkan").error();
+}
+#endif
+
+// A GPU, or else the processor.
+Opened open_auto(const DeviceOptions& options) {
+  Opened gpu = open_best_gpu(options);
+  if (gpu.ok()) {
+    log_info("computing on {}", gpu.value()->description());
+    return gpu;
+  }
+  auto processor = std::make_unique<CpuDevice>(options);
+  log_info("computing on {}: {}", processor->description(), gpu.error().message);
+  return std::unique_ptr<Device>(std::move(processor));
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Device>> open_device(const DeviceOptions& options) {
-  if (options.kind == "cpu") return std::unique_ptr<Device>(std::make_unique<CpuDevice>(options));
+  TRY(check_device_kind(options.kind));
+  if (options.kind == "auto") return open_auto(options);
   if (options.kind == "delayed") {
     return std::unique_ptr<Device>(std::make_unique<DelayedDevice>(options));
   }
   if (const auto machine = parse_slowed(options.kind)) {
     return std::unique_ptr<Device>(std::make_unique<SlowedDevice>(options, *machine));
   }
-  return Error{ErrorCode::kInvalidArgument,
-               "there is no device \"" + std::string(options.kind) +
-                   "\"; use cpu, delayed or slowed:READ_GB_S/KERNEL_US"};
+  if (const auto index = parse_vulkan(options.kind)) return open_gpu(options, *index);
+  return std::unique_ptr<Device>(std::make_unique<CpuDevice>(options));
 }
 
 }  // namespace lockstep

@@ -1,57 +1,20 @@
 #include "device/open/slowed_device.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <string>
 #include <thread>
 
-#include "base/double_chars.h"
 #include "tensor/stored_check.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kPrefix = "slowed:";
 // A sleeper wakes late, and later still if the cores are busy; a longer delay is not made up for.
 constexpr std::chrono::milliseconds kMadeUpMax{2};
 // How often the host has a turn while buffers are lent.
 constexpr std::chrono::microseconds kLentTurn{100};
 
-std::optional<double> number_of(std::string_view text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto parsed = double_from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return value;
-}
-
 }  // namespace
-
-std::optional<SlowedMachine> parse_slowed(std::string_view kind) {
-  if (!kind.starts_with(kPrefix)) return std::nullopt;
-  kind.remove_prefix(kPrefix.size());
-  const size_t slash = kind.find('/');
-  const auto rate = number_of(kind.substr(0, slash));
-  const auto kernel =
-      slash == std::string_view::npos ? std::optional(0.0) : number_of(kind.substr(slash + 1));
-  const bool is_sane =
-      rate && kernel && *rate >= 1e-6 && *rate <= 1e6 && *kernel >= 0 && *kernel <= 1e6;
-  if (!is_sane) return std::nullopt;
-  return SlowedMachine{*rate, *kernel};
-}
-
-Result<std::string_view> device_kind_of(std::string_view kinds, int rank) {
-  const auto count = 1 + std::count(kinds.begin(), kinds.end(), ',');
-  if (count == 1) return kinds;
-  if (rank >= count) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        fmt::format("\"{}\" names {} devices, which is too few for rank {}", kinds, count, rank)};
-  }
-  for (int i = 0; i < rank; ++i) kinds.remove_prefix(kinds.find(',') + 1);
-  return kinds.substr(0, kinds.find(','));
-}
 
 // A rectangle counts by its share of all elements.
 Result<MatrixId> SlowedDevice::pack(const MatrixSource& source) {

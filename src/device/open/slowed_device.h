@@ -7,24 +7,12 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "device/cpu/cpu_device.h"
+#include "device/device_kinds.h"
 
 namespace lockstep {
-
-struct SlowedMachine {
-  double read_gb_s = 0;  // positive
-  double kernel_us = 0;  // per operation, in addition to reading
-};
-
-// Parses "slowed:READ_GB_S" or "slowed:READ_GB_S/KERNEL_US"; empty for any other text.
-std::optional<SlowedMachine> parse_slowed(std::string_view kind);
-
-// A rank's entry in a comma-separated list of device kinds; a single entry is for every rank.
-// kInvalidArgument if there are fewer entries than ranks.
-Result<std::string_view> device_kind_of(std::string_view kinds, int rank);
 
 class SlowedDevice final : public CpuDevice {
  public:

@@ -1,0 +1,398 @@
+// The plan of operations that are one dispatch each; products are in plan_products.cc, experts in
+// plan_experts.cc.
+#include "device/gpu/plan.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "device/gpu/emit.h"
+#include "kernels/kernels.h"
+
+namespace lockstep::gpu {
+namespace {
+
+static_assert(kTileRows == kLanes && kTilesOfGroup == kGroupTiles);
+static_assert(kColumnsOfBlock == kBlockColumns && kColumnsOfRun == kPlainRunColumns);
+static_assert(kPositionsOfPage == kPagePositions && kLanesOfNorm == kNormLanes);
+constexpr size_t kAttentionStateBytes = 8;  // maximum and sum
+static_assert(kWordsOfBlock8 * 4 == sizeof(InputBlock8));
+static_assert(kWordsOfBlockF * 4 == sizeof(InputBlockF));
+
+}  // namespace
+
+std::string_view kernel_name(Kernel kernel) {
+  switch (kernel) {
+    case Kernel::kEmbed:
+      return "embed";
+    case Kernel::kPrepare:
+      return "prepare";
+    case Kernel::kMatmul:
+      return "matmul";
+    case Kernel::kNorm:
+      return "norm";
+    case Kernel::kRope:
+      return "rope";
+    case Kernel::kRotate:
+      return "rotate";
+    case Kernel::kStoreKv:
+      return "store_kv";
+    case Kernel::kAttention:
+      return "attention";
+    case Kernel::kActivate:
+      return "activate";
+    case Kernel::kRoute:
+      return "route";
+    case Kernel::kElementwise:
+      return "elementwise";
+    case Kernel::kHeads:
+      return "heads";
+    case Kernel::kLatent:
+      return "latent";
+    case Kernel::kProbe:
+      return "probe";
+  }
+  return "";
+}
+
+void Planner::plan_waiting() {
+  for (std::span<const Operation> rest = waiting_; !rest.empty();) {
+    size_t planned = plan_heads(rest);
+    if (planned == 0) planned = plan_latent(rest);
+    if (planned == 0) planned = plan_biased_norm(rest);
+    if (planned == 0) {
+      std::visit([this](const auto& op) { plan(op); }, rest.front());
+      planned = 1;
+    }
+    rest = rest.subspan(planned);
+  }
+  waiting_.clear();
+}
+
+std::span<const Dispatch> Planner::finish() {
+  plan_waiting();
+  return dispatches_;
+}
+
+void Planner::clear() {
+  waiting_.clear();
+  dispatches_.clear();
+  hazards_.wait_for_all();
+}
+
+MemoryRange Planner::rows_at(Slice slice, size_t first, size_t rows, size_t stride) const {
+  return memory_.place({slice.buffer, slice.offset + first * stride}, rows * stride);
+}
+
+void Planner::add_copy(Address from, Slice to, size_t words) {
+  plan_waiting();
+  const MemoryRange target = memory_.place(to, words);
+  elementwise(kCopyColumns,
+              {.x = from,
+               .y = target.begin,
+               .row_count = 1,
+               .columns = static_cast<uint32_t>(words),
+               .y_stride = static_cast<uint32_t>(words)},
+              {}, {target});
+}
+
+void Planner::plan(const Embed& op) {
+  const PlanMatrix& m = memory_.matrix(op.matrix);
+  if (m.is_empty() || op.tokens == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(m.columns);
+  const MemoryRange rows = memory_.place(op.rows, tokens);
+  const MemoryRange output = memory_.place(op.output, tokens * columns);
+  const size_t blocks =
+      is_plain(m.codes) ? groups_of(columns, kColumnsOfBlock) : static_cast<size_t>(m.blocks);
+  emit({Kernel::kEmbed, {codes_of(m), scales_of(m)}}, groups_of(blocks, kGroupSize), tokens,
+       EmbedParams{.matrix = m.info, .rows = rows.begin, .outputs = output.begin}, {rows},
+       {output});
+}
+
+void Planner::elementwise(uint32_t kind, const ElementwiseParams& params,
+                          std::initializer_list<MemoryRange> reads,
+                          std::initializer_list<MemoryRange> writes) {
+  if (params.row_count == 0 || params.columns == 0) return;
+  emit({Kernel::kElementwise, {0, 0, kind}}, groups_of(params.columns, kGroupSize),
+       params.row_count, params, reads, writes);
+}
+
+void Planner::plan(const CopyRows& op) {
+  const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
+  const MemoryRange rows = memory_.place(op.rows, count);
+  MemoryRange input = memory_.whole(op.input);
+  input.is_partial = true;
+  const MemoryRange output = memory_.place(op.output, count * columns);
+  elementwise(kCopyRows,
+              {.x = input.begin,
+               .y = output.begin,
+               .rows = rows.begin,
+               .row_count = static_cast<uint32_t>(count),
+               .columns = static_cast<uint32_t>(columns)},
+              {rows, input}, {output});
+}
+
+void Planner::plan(const CopyColumns& op) {
+  if (op.count == 0 || op.columns == 0) return;
+  const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
+  const auto stride = static_cast<size_t>(op.output_stride);
+  LOCKSTEP_CHECK(columns <= stride);
+  const MemoryRange input = memory_.place(op.input, count * columns);
+  const MemoryRange output = memory_.place(op.output, (count - 1) * stride + columns);
+  elementwise(kCopyColumns,
+              {.x = input.begin,
+               .y = output.begin,
+               .row_count = static_cast<uint32_t>(count),
+               .columns = static_cast<uint32_t>(columns),
+               .y_stride = static_cast<uint32_t>(stride)},
+              {input}, {output});
+}
+
+void Planner::plan(const Add& op) {
+  // Rows of this many elements keep the number of workgroups in x and y below what devices allow.
+  constexpr size_t kRow = 1 << 16;
+  for (size_t begin = 0; begin < op.count; begin += kRow) {
+    const size_t count = std::min(kRow, op.count - begin);
+    const MemoryRange x = memory_.place({op.x.buffer, op.x.offset + begin}, count);
+    const MemoryRange sum = memory_.place({op.sum.buffer, op.sum.offset + begin}, count);
+    elementwise(
+        kAdd,
+        {.x = x.begin, .y = sum.begin, .row_count = 1, .columns = static_cast<uint32_t>(count)},
+        {x, sum}, {sum});
+  }
+}
+
+void Planner::plan(const AddBias& op) {
+  const MemoryRange x =
+      rows_at(op.x, 0, static_cast<size_t>(op.tokens), static_cast<size_t>(op.columns));
+  const MemoryRange bias = memory_.place(op.bias, static_cast<size_t>(op.columns));
+  elementwise(kAddBias,
+              {.x = bias.begin,
+               .y = x.begin,
+               .row_count = static_cast<uint32_t>(op.tokens),
+               .columns = static_cast<uint32_t>(op.columns)},
+              {bias, x}, {x});
+}
+
+void Planner::plan(const ScaleRows& op) {
+  const MemoryRange x =
+      rows_at(op.x, 0, static_cast<size_t>(op.tokens), static_cast<size_t>(op.columns));
+  const MemoryRange factors = memory_.place(op.factors, static_cast<size_t>(op.tokens));
+  elementwise(kScaleRows,
+              {.x = factors.begin,
+               .y = x.begin,
+               .row_count = static_cast<uint32_t>(op.tokens),
+               .columns = static_cast<uint32_t>(op.columns)},
+              {factors, x}, {x});
+}
+
+void Planner::plan(const AddExpertBias& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const size_t slots = tokens * static_cast<size_t>(op.chosen_count);
+  const MemoryRange x = memory_.place(op.x, tokens * columns);
+  MemoryRange bias = memory_.place(op.bias, static_cast<size_t>(op.experts) * columns);
+  bias.is_partial = true;  // those of the chosen experts
+  const MemoryRange chosen = memory_.place(op.chosen, slots),
+                    weights = memory_.place(op.weights, slots);
+  elementwise(kAddExpertBias,
+              {.x = bias.begin,
+               .y = x.begin,
+               .rows = chosen.begin,
+               .weights = weights.begin,
+               .row_count = static_cast<uint32_t>(op.tokens),
+               .columns = static_cast<uint32_t>(op.columns),
+               .slots = static_cast<uint32_t>(op.chosen_count)},
+              {bias, chosen, weights, x}, {x});
+}
+
+void Planner::plan(const RmsNorm& op) {
+  if (op.tokens == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const size_t stride = op.stride > 0 ? static_cast<size_t>(op.stride) : columns;
+  const MemoryRange x = memory_.place(op.x, tokens * stride),
+                    y = memory_.place(op.y, tokens * stride);
+  const MemoryRange weight = memory_.place(op.weight, columns);
+  emit({Kernel::kNorm, {}}, tokens, 1,
+       NormParams{.x = x.begin,
+                  .weight = weight.begin,
+                  .y = y.begin,
+                  .columns = static_cast<uint32_t>(columns),
+                  .stride = static_cast<uint32_t>(stride),
+                  .epsilon = op.epsilon},
+       {x, weight}, {y});
+}
+
+void Planner::plan(const AddRmsNorm& op) {
+  if (op.tokens == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const MemoryRange x = memory_.place(op.x, tokens * columns);
+  const MemoryRange sum = memory_.place(op.sum, tokens * columns);
+  const MemoryRange y = memory_.place(op.y, tokens * columns);
+  const MemoryRange weight = memory_.place(op.weight, columns);
+  emit({Kernel::kNorm, {0, 0, 1}}, tokens, 1,
+       NormParams{.x = x.begin,
+                  .sum = sum.begin,
+                  .weight = weight.begin,
+                  .y = y.begin,
+                  .columns = static_cast<uint32_t>(columns),
+                  .stride = static_cast<uint32_t>(columns),
+                  .epsilon = op.epsilon},
+       {x, sum, weight}, {sum, y});
+}
+
+void Planner::plan(const Rope& op) {
+  if (op.tokens == 0 || op.heads == 0 || op.half == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
+  const auto half = static_cast<size_t>(op.half);
+  const MemoryRange x = memory_.place(op.x, tokens * heads * static_cast<size_t>(op.head_dim));
+  const MemoryRange table = memory_.place(op.table, tokens * 2 * half);
+  emit({Kernel::kRope, {}}, groups_of(half, kGroupSize), tokens * heads,
+       RopeParams{.x = x.begin,
+                  .table = table.begin,
+                  .tokens = static_cast<uint32_t>(op.tokens),
+                  .heads = static_cast<uint32_t>(op.heads),
+                  .head_dim = static_cast<uint32_t>(op.head_dim),
+                  .half_dims = static_cast<uint32_t>(op.half)},
+       {x, table}, {x});
+}
+
+void Planner::plan(const RotatePairs& op) {
+  const auto rows = static_cast<size_t>(op.tokens) * static_cast<size_t>(op.heads);
+  const auto half = static_cast<size_t>(op.dims / 2);
+  if (rows == 0 || half == 0) return;
+  const MemoryRange x = memory_.place(op.x, rows * static_cast<size_t>(op.x_stride));
+  const MemoryRange y = memory_.place(op.y, rows * static_cast<size_t>(op.y_stride));
+  const MemoryRange table = memory_.place(op.table, static_cast<size_t>(op.tokens) * 2 * half);
+  emit({Kernel::kRotate, {}}, groups_of(half, kGroupSize), rows,
+       RotateParams{.x = x.begin,
+                    .y = y.begin,
+                    .table = table.begin,
+                    .rows = static_cast<uint32_t>(rows),
+                    .heads = static_cast<uint32_t>(op.heads),
+                    .x_stride = static_cast<uint32_t>(op.x_stride),
+                    .x_offset = static_cast<uint32_t>(op.x_offset),
+                    .y_stride = static_cast<uint32_t>(op.y_stride),
+                    .y_offset = static_cast<uint32_t>(op.y_offset),
+                    .half_dims = static_cast<uint32_t>(half)},
+       {x, table}, {y});
+}
+
+PagesInfo Planner::pages_info(const LayerPages& pages) const {
+  return {.keys = memory_.whole(pages.keys).begin,
+          .values = memory_.whole(pages.values).begin,
+          .kind = static_cast<uint32_t>(pages.kind),
+          .page_bytes = static_cast<uint32_t>(pages.page_stride * Slice::kElementBytes),
+          .head_bytes = static_cast<uint32_t>(page_head_stride(pages.kind, pages.head_dim)),
+          .head_dim = static_cast<uint32_t>(pages.head_dim),
+          .value_dim = static_cast<uint32_t>(pages.value_dim),
+          .kv_heads = static_cast<uint32_t>(pages.kv_heads)};
+}
+
+MemoryRange Planner::state_of(const LayerPages& pages) const {
+  MemoryRange state = memory_.whole(pages.keys);
+  state.is_partial = true;
+  return state;
+}
+
+void Planner::plan(const StoreKv& op) {
+  const auto tokens = static_cast<size_t>(op.tokens);
+  if (tokens == 0 || op.pages.kv_heads == 0) return;
+  const MemoryRange keys = rows_at(op.keys, 0, tokens, static_cast<size_t>(op.keys_stride));
+  const MemoryRange values = rows_at(op.values, 0, tokens, static_cast<size_t>(op.values_stride));
+  const MemoryRange page = memory_.place(op.page, tokens), slot = memory_.place(op.slot, tokens);
+  const size_t blocks = 2 * static_cast<size_t>(op.pages.kv_heads) *
+                        static_cast<size_t>(kv_blocks(op.pages.head_dim));
+  emit({Kernel::kStoreKv, {static_cast<uint32_t>(op.pages.kind)}}, groups_of(blocks, kGroupSize),
+       tokens,
+       StoreParams{.pages = pages_info(op.pages),
+                   .keys = keys.begin,
+                   .values = values.begin,
+                   .page = page.begin,
+                   .slot = slot.begin,
+                   .tokens = static_cast<uint32_t>(op.tokens),
+                   .keys_stride = static_cast<uint32_t>(op.keys_stride),
+                   .values_stride = static_cast<uint32_t>(op.values_stride)},
+       {keys, values, page, slot}, {state_of(op.pages)});
+}
+
+// With few pages to a dispatch, states are in scratch memory between dispatches.
+void Planner::plan(const Attention& op) {
+  if (op.heads == 0 || op.tokens == 0) return;
+  constexpr int kValueDimMax = 512;  // kColumnsMax in attention.comp
+  LOCKSTEP_CHECK(op.pages.value_dim <= kValueDimMax);
+  const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
+  const size_t round = options_.attention_pages_max == 0
+                           ? tokens
+                           : memory_.scratch().bytes / (heads * kAttentionStateBytes);
+  LOCKSTEP_CHECK(round > 0);
+  for (size_t begin = 0; begin < tokens; begin += round) {
+    plan_attention(op, begin, std::min(round, tokens - begin));
+  }
+}
+
+void Planner::plan_attention(const Attention& op, size_t begin, size_t count) {
+  const auto heads = static_cast<size_t>(op.heads);
+  const MemoryRange query =
+      rows_at(op.query, begin, count, heads * static_cast<size_t>(op.pages.head_dim));
+  const MemoryRange output =
+      rows_at(op.output, begin, count, heads * static_cast<size_t>(op.pages.value_dim));
+  const MemoryRange positions = rows_at(op.positions, begin, count, 1);
+  const MemoryRange offsets = rows_at(op.list_offsets, begin, count, 1);
+  MemoryRange lists = memory_.whole(op.page_lists);
+  lists.is_partial = true;
+  const MemoryRange sinks = op.has_sinks ? memory_.place(op.sinks, heads) : MemoryRange{};
+  const auto pages = static_cast<uint32_t>(lists.bytes / Slice::kElementBytes);
+  const bool is_cut = options_.attention_pages_max > 0;
+  const uint32_t some = is_cut ? options_.attention_pages_max : pages;
+  const MemoryRange states =
+      is_cut ? MemoryRange{memory_.scratch().begin, count * heads * kAttentionStateBytes}
+             : MemoryRange{};
+  for (uint32_t page = 0; page < pages; page += some) {
+    emit({Kernel::kAttention, {static_cast<uint32_t>(op.pages.kind), 0, is_cut ? 1u : 0u}}, heads,
+         count,
+         AttentionParams{.pages = pages_info(op.pages),
+                         .query = query.begin,
+                         .positions = positions.begin,
+                         .page_lists = lists.begin,
+                         .list_offsets = offsets.begin,
+                         .sinks = sinks.begin,
+                         .outputs = output.begin,
+                         .states = states.begin,
+                         .page_begin = page,
+                         .page_end = std::min(pages, page + some),
+                         .heads = static_cast<uint32_t>(op.heads),
+                         .head_begin = static_cast<uint32_t>(op.head_begin),
+                         .heads_per_kv = static_cast<uint32_t>(op.heads_per_kv),
+                         .kv_begin = static_cast<uint32_t>(op.kv_begin),
+                         .window = static_cast<uint32_t>(op.window),
+                         .scale = op.scale},
+         {state_of(op.pages), query, positions, offsets, lists, sinks, states},
+         {output, states});
+  }
+}
+
+void Planner::plan(const Route& op) {
+  if (op.tokens == 0) return;
+  LOCKSTEP_CHECK(static_cast<uint32_t>(op.experts) <= kExpertsMax);
+  const auto tokens = static_cast<size_t>(op.tokens), experts = static_cast<size_t>(op.experts);
+  const size_t slots = tokens * static_cast<size_t>(op.chosen);
+  const MemoryRange scores = memory_.place(op.scores, tokens * experts);
+  const MemoryRange bias = op.is_sigmoid ? memory_.place(op.bias, experts) : MemoryRange{};
+  const MemoryRange chosen = memory_.place(op.output, slots),
+                    weights = memory_.place(op.weights, slots);
+  emit({Kernel::kRoute, {}}, tokens, 1,
+       RouteParams{.scores = scores.begin,
+                   .bias = bias.begin,
+                   .chosen = chosen.begin,
+                   .weights = weights.begin,
+                   .experts = static_cast<uint32_t>(op.experts),
+                   .chosen_count = static_cast<uint32_t>(op.chosen),
+                   .is_sigmoid = op.is_sigmoid ? 1u : 0u,
+                   .groups = static_cast<uint32_t>(op.groups),
+                   .chosen_groups = static_cast<uint32_t>(op.chosen_groups),
+                   .normalises = op.normalises ? 1u : 0u,
+                   .factor = op.factor},
+       {scores, bias}, {chosen, weights});
+}
+
+}  // namespace lockstep::gpu

@@ -1,0 +1,198 @@
+// Planner: what a GPU does for queued operations, as a list of dispatches of the kernels in
+// device/shaders. It touches no device: addresses come from a PlanMemory. Used by
+// device/vulkan/vulkan_device.h; one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "device/gpu/hazards.h"
+#include "device/operations.h"
+#include "device/shaders/params.h"
+#include "kernels/packed_matrix.h"
+
+namespace lockstep::gpu {
+
+enum class Kernel : uint8_t {
+  kEmbed,
+  kPrepare,
+  kMatmul,
+  kNorm,
+  kRope,
+  kRotate,
+  kStoreKv,
+  kAttention,
+  kActivate,
+  kRoute,
+  kElementwise,
+  kHeads,
+  kLatent,
+  kProbe,
+};
+
+// "matmul"
+std::string_view kernel_name(Kernel kernel);
+
+// A kernel with its specialization constants 10 to 14.
+struct KernelVariant {
+  Kernel kernel{};
+  std::array<uint32_t, 5> constants{};
+
+  friend bool operator==(const KernelVariant&, const KernelVariant&) = default;
+};
+
+inline constexpr size_t kParamBytesMax = 160;
+// A long prompt is multiplied in rounds of at most this many tokens, which bounds scratch memory.
+inline constexpr size_t kTokensOfRound = 256;
+
+struct Dispatch {
+  KernelVariant variant;
+  std::array<uint32_t, 2> groups{};  // workgroups in x and y
+  bool waits = false;                // for all dispatches before it
+  uint64_t bytes = 0;                // read and written, besides ranges that are used in part
+  uint32_t param_bytes = 0;
+  alignas(8) std::array<std::byte, kParamBytesMax> params{};
+};
+
+// A packed matrix, as a plan needs it.
+struct PlanMatrix {
+  Address info = 0;  // of its MatrixInfo
+  PackedCodes codes{};
+  PackedScales scales{};
+  uint32_t input = kPlainInput;
+  int rows = 0;
+  int columns = 0;
+  int blocks = 0;
+  int subtrees = 0;
+  int layout = 0;    // equal for matrices whose columns are cut alike
+  size_t bytes = 0;  // of its tiles
+
+  bool is_empty() const { return rows == 0 || subtrees == 0; }
+  size_t tiles() const { return static_cast<size_t>(tile_count(rows)); }
+  // Words of one row of input in the form that it takes; 0 if that needs no preparation.
+  size_t prepared_words() const;
+  bool shares_input_with(const PlanMatrix& other) const {
+    return input == other.input && layout == other.layout;
+  }
+};
+
+uint32_t input_form(const PackedMatrix& packed);
+
+class PlanMemory {
+ public:
+  virtual ~PlanMemory() = default;
+
+  // The address of `elements` elements of four bytes, which are inside their buffer.
+  virtual MemoryRange place(Slice slice, size_t elements) const = 0;
+  // From a slice's place to the end of its buffer.
+  virtual MemoryRange whole(Slice slice) const = 0;
+  virtual const PlanMatrix& matrix(MatrixId id) const = 0;
+  // A table of the addresses of these matrices' MatrixInfos.
+  virtual Address table(const std::vector<MatrixId>& matrices) = 0;
+  // For prepared activations; enough for one token of every operation.
+  virtual MemoryRange scratch() const = 0;
+};
+
+struct PlanOptions {
+  bool specialises = true;           // pipelines are made for one format each, which is faster
+  uint32_t attention_pages_max = 0;  // of a dispatch; 0: any number
+};
+
+class Planner {
+ public:
+  Planner(PlanMemory& memory, const PlanOptions& options) : memory_(memory), options_(options) {}
+
+  void add(const Operation& operation) { waiting_.push_back(operation); }
+  // Copies words that the host has put at `from`, after the operations so far.
+  void add_copy(Address from, Slice to, size_t words);
+  bool is_empty() const { return waiting_.empty() && dispatches_.empty(); }
+
+  // Plans what has been added. Operations that follow each other are joined where a kernel does
+  // the work of several (plan_fused.cc).
+  std::span<const Dispatch> finish();
+  // Forgets the dispatches; those that follow wait for all before them.
+  void clear();
+
+ private:
+  struct Prepared {
+    Address x = 0;
+    uint32_t stride = 0;  // words
+    MemoryRange range;
+  };
+  // Inputs prepared for some matrices, in scratch memory one after the other.
+  struct Form {
+    const PlanMatrix* matrix = nullptr;
+    Prepared input;
+  };
+  struct RowsOfInput {
+    Slice input;
+    size_t first = 0;   // row
+    size_t rows = 0;    // to prepare
+    size_t stride = 0;  // elements
+  };
+
+  template <class Params>
+  void emit(const KernelVariant& variant, size_t x, size_t y, const Params& params,
+            std::initializer_list<MemoryRange> reads, std::initializer_list<MemoryRange> writes);
+  // The words of a slice that holds rows `stride` apart.
+  MemoryRange rows_at(Slice slice, size_t first, size_t rows, size_t stride) const;
+  Prepared prepare(const PlanMatrix& m, const RowsOfInput& rows, size_t& scratch_used);
+  // Tokens of a round, if each takes `words` of scratch memory.
+  size_t round_of(size_t tokens, size_t words) const;
+  uint32_t codes_of(const PlanMatrix& m) const;
+  uint32_t scales_of(const PlanMatrix& m) const;
+  KernelVariant matmul_variant(std::span<const PlanMatrix* const> matrices, uint32_t parts,
+                               size_t items) const;
+  // `weight_bytes`: of all matrices that it reads, if no two items have the same expert.
+  void emit_matmul(const KernelVariant& variant, MatmulParams& params, size_t tiles,
+                   size_t weight_bytes, std::initializer_list<MemoryRange> reads,
+                   std::initializer_list<MemoryRange> writes);
+
+  void plan_waiting();
+  // Plan the first of these operations as one dispatch, and return how many; 0: none.
+  size_t plan_heads(std::span<const Operation> operations);
+  size_t plan_latent(std::span<const Operation> operations);
+  size_t plan_biased_norm(std::span<const Operation> operations);
+
+  void plan(const Embed& op);
+  void plan(const Matmul& op);
+  void plan(const GatedUp& op);
+  void plan_products(const Matmul& op, size_t begin, size_t count);
+  void plan(const CopyRows& op);
+  void plan(const CopyColumns& op);
+  void plan(const RmsNorm& op);
+  void plan(const AddRmsNorm& op);
+  void plan(const Rope& op);
+  void plan(const RotatePairs& op);
+  void plan(const HeadMatmul& op);
+  void plan(const StoreKv& op);
+  void plan(const Attention& op);
+  void plan_attention(const Attention& op, size_t begin, size_t count);
+  void plan(const AddBias& op);
+  void plan(const ScaleRows& op);
+  void plan(const Route& op);
+  void plan(const ExpertsUp& op);
+  void plan_experts_up(const ExpertsUp& op, size_t begin, size_t count);
+  void plan(const ExpertsDown& op);
+  void plan_experts_down(const ExpertsDown& op, size_t begin, size_t count);
+  void plan(const AddExpertBias& op);
+  void plan(const Add& op);
+  void activate(const ActivateParams& params, std::initializer_list<MemoryRange> reads,
+                std::initializer_list<MemoryRange> writes);
+  void elementwise(uint32_t kind, const ElementwiseParams& params,
+                   std::initializer_list<MemoryRange> reads,
+                   std::initializer_list<MemoryRange> writes);
+  PagesInfo pages_info(const LayerPages& pages) const;
+  MemoryRange state_of(const LayerPages& pages) const;
+
+  PlanMemory& memory_;
+  PlanOptions options_;
+  Hazards hazards_;
+  std::vector<Operation> waiting_;
+  std::vector<Dispatch> dispatches_;
+};
+
+}  // namespace lockstep::gpu

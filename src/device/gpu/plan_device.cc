@@ -1,0 +1,108 @@
+#include "device/gpu/plan_device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/kernels.h"
+
+namespace lockstep::gpu {
+namespace {
+
+constexpr size_t kRangeAlignment = 256;
+constexpr size_t kScratchBytes = size_t{1} << 32;  // no memory is taken
+
+// Keys and values that a token reads.
+uint64_t state_bytes(const Attention& op, int position) {
+  int positions = position + 1;
+  if (op.window > 0) positions = std::min(positions, op.window);
+  const auto of_page = 2 * page_head_stride(op.pages.kind, op.pages.head_dim) *
+                       static_cast<size_t>(op.pages.kv_heads);
+  return of_page * static_cast<size_t>(positions) / kPagePositions;
+}
+
+}  // namespace
+
+Address PlanDevice::take(size_t bytes) {
+  const Address begin = next_;
+  next_ += (bytes + kRangeAlignment - 1) / kRangeAlignment * kRangeAlignment;
+  return begin;
+}
+
+Result<BufferId> PlanDevice::allocate(size_t bytes, Access access) {
+  buffers_.push_back({take(bytes), bytes, {}});
+  if (access == Access::kHost) buffers_.back().memory.resize(bytes / sizeof(float));
+  return static_cast<BufferId>(buffers_.size() - 1);
+}
+
+Result<MatrixId> PlanDevice::pack(const MatrixSource& source) {
+  PackPlan plan = TRY(plan_packing(source, source.keeps_float_input));
+  const PackedMatrix packed = plan.matrix;
+  const size_t bytes = plan.bytes();
+  const ColumnLayout& layout = *layouts_.keep(std::move(plan));
+  matrices_.push_back({.info = take(sizeof(MatrixInfo)),
+                       .codes = packed.codes,
+                       .scales = packed.scales,
+                       .input = input_form(packed),
+                       .rows = packed.rows,
+                       .columns = packed.columns,
+                       .blocks = packed.block_count,
+                       .subtrees = static_cast<int>(layout.subtrees),
+                       .layout = layout.number,
+                       .bytes = bytes});
+  return static_cast<MatrixId>(matrices_.size() - 1);
+}
+
+void PlanDevice::queue(const Operation& operation) {
+  if (const auto* attention = std::get_if<Attention>(&operation)) {
+    counts_.bytes += state_bytes(*attention, position_);
+  }
+  planner_.add(operation);
+}
+
+Status PlanDevice::wait() {
+  ++wait_count_;
+  for (const Dispatch& dispatch : planner_.finish()) {
+    ++counts_.dispatches;
+    counts_.barriers += dispatch.waits ? 1 : 0;
+    counts_.bytes += dispatch.bytes;
+    counts_.kernels.push_back(dispatch.variant.kernel);
+  }
+  planner_.clear();
+  return Ok{};
+}
+
+std::span<float> PlanDevice::host(BufferId buffer) {
+  return buffers_[static_cast<size_t>(buffer)].memory;
+}
+
+DispatchCounts PlanDevice::take_counts() {
+  return std::exchange(counts_, {});
+}
+
+MemoryRange PlanDevice::place(Slice slice, size_t elements) const {
+  const Buffer& buffer = buffers_[static_cast<size_t>(slice.buffer)];
+  const size_t begin = slice.offset * Slice::kElementBytes;
+  const size_t bytes = elements * Slice::kElementBytes;
+  LOCKSTEP_CHECK(begin + bytes <= buffer.bytes);
+  return {buffer.begin + begin, bytes};
+}
+
+MemoryRange PlanDevice::whole(Slice slice) const {
+  const size_t all = buffers_[static_cast<size_t>(slice.buffer)].bytes;
+  return place(slice, all / Slice::kElementBytes - slice.offset);
+}
+
+const PlanMatrix& PlanDevice::matrix(MatrixId id) const {
+  return matrices_[static_cast<size_t>(id)];
+}
+
+Address PlanDevice::table(const std::vector<MatrixId>& matrices) {
+  return matrix(matrices.front()).info;
+}
+
+MemoryRange PlanDevice::scratch() const {
+  return {Address{1} << 60, kScratchBytes};
+}
+
+}  // namespace lockstep::gpu

@@ -1,0 +1,231 @@
+// Operations that one kernel does together. A pattern is matched against the beginning of the
+// operations that wait; whatever does not fit is planned one by one.
+#include <array>
+
+#include "base/check.h"
+#include "device/gpu/emit.h"
+#include "device/gpu/plan.h"
+
+namespace lockstep::gpu {
+namespace {
+
+bool is_same(Slice a, Slice b) {
+  return a.buffer == b.buffer && a.offset == b.offset;
+}
+
+// Takes operations of the wanted types from the front.
+class Reader {
+ public:
+  explicit Reader(std::span<const Operation> operations) : operations_(operations) {}
+
+  template <class Wanted>
+  const Wanted* take() {
+    if (taken_ == operations_.size()) return nullptr;
+    const auto* found = std::get_if<Wanted>(&operations_[taken_]);
+    if (found != nullptr) ++taken_;
+    return found;
+  }
+  size_t taken() const { return taken_; }
+
+ private:
+  std::span<const Operation> operations_;
+  size_t taken_ = 0;
+};
+
+// The operations of queries, keys and values between their products and attention.
+struct Heads {
+  std::array<const AddBias*, 3> biases{};  // all or none
+  const RmsNorm* query_norm = nullptr;
+  const Rope* query = nullptr;
+  const RmsNorm* key_norm = nullptr;
+  const Rope* key = nullptr;
+  const ScaleRows* scale = nullptr;
+  const StoreKv* store = nullptr;
+  size_t count = 0;  // 0: they are others
+};
+
+bool norms_heads(const RmsNorm* norm, const Rope& rope) {
+  if (norm == nullptr) return true;
+  return is_same(norm->x, rope.x) && is_same(norm->y, rope.x) && norm->columns == rope.head_dim &&
+         norm->stride == rope.head_dim && norm->tokens == rope.tokens * rope.heads;
+}
+
+bool are_alike(const Heads& heads) {
+  const Rope &query = *heads.query, &key = *heads.key;
+  const StoreKv& store = *heads.store;
+  const LayerPages& pages = store.pages;
+  const bool have_one_table = is_same(query.table, key.table) && query.half == key.half &&
+                              query.half > 0 && query.head_dim == key.head_dim;
+  const bool stores_key = is_same(store.keys, key.x) && key.heads == pages.kv_heads &&
+                          key.head_dim == pages.head_dim &&
+                          store.keys_stride == pages.kv_heads * pages.head_dim &&
+                          store.values_stride == pages.kv_heads * pages.value_dim;
+  const bool has_tokens =
+      query.tokens > 0 && query.tokens == key.tokens && query.tokens == store.tokens;
+  const bool fits = static_cast<uint32_t>(key.head_dim) <= kHeadDimMax && key.heads > 0;
+  if (!have_one_table || !stores_key || !has_tokens || !fits) return false;
+  if (!norms_heads(heads.query_norm, query) || !norms_heads(heads.key_norm, key)) return false;
+  if (heads.scale != nullptr && !is_same(heads.scale->x, query.x)) return false;
+  if (heads.biases[0] == nullptr) return true;
+  return is_same(heads.biases[0]->x, query.x) && is_same(heads.biases[1]->x, key.x) &&
+         is_same(heads.biases[2]->x, store.values);
+}
+
+Heads read_heads(std::span<const Operation> operations) {
+  Reader reader(operations);
+  Heads heads;
+  for (size_t i = 0; i < heads.biases.size(); ++i) {
+    heads.biases[i] = reader.take<AddBias>();
+    if (heads.biases[i] == nullptr && i > 0 && heads.biases[0] != nullptr) return {};
+    if (heads.biases[i] == nullptr) break;
+  }
+  heads.query_norm = reader.take<RmsNorm>();
+  heads.query = reader.take<Rope>();
+  if (heads.query == nullptr) return {};
+  heads.key_norm = reader.take<RmsNorm>();
+  heads.key = reader.take<Rope>();
+  if (heads.key == nullptr) return {};
+  heads.scale = reader.take<ScaleRows>();
+  heads.store = reader.take<StoreKv>();
+  if (heads.store == nullptr || !are_alike(heads)) return {};
+  heads.count = reader.taken();
+  return heads;
+}
+
+}  // namespace
+
+size_t Planner::plan_heads(std::span<const Operation> operations) {
+  const Heads heads = read_heads(operations);
+  if (heads.count == 0) return 0;
+  const Rope &query = *heads.query, &key = *heads.key;
+  const StoreKv& store = *heads.store;
+  const auto tokens = static_cast<size_t>(query.tokens);
+  const auto head_dim = static_cast<size_t>(key.head_dim);
+  const auto query_heads = static_cast<size_t>(query.heads);
+  const auto kv_heads = static_cast<size_t>(key.heads);
+  const auto bias_of = [&](size_t i) {
+    const AddBias* bias = heads.biases[i];
+    if (bias == nullptr) return MemoryRange{};
+    return memory_.place(bias->bias, static_cast<size_t>(bias->columns));
+  };
+  const auto weight_of = [&](const RmsNorm* norm) {
+    return norm == nullptr ? MemoryRange{} : memory_.place(norm->weight, head_dim);
+  };
+  const MemoryRange queries = memory_.place(query.x, tokens * query_heads * head_dim);
+  const MemoryRange keys = memory_.place(key.x, tokens * kv_heads * head_dim);
+  const MemoryRange values =
+      rows_at(store.values, 0, tokens, static_cast<size_t>(store.values_stride));
+  const MemoryRange table =
+      memory_.place(query.table, tokens * 2 * static_cast<size_t>(query.half));
+  const MemoryRange page = memory_.place(store.page, tokens);
+  const MemoryRange slot = memory_.place(store.slot, tokens);
+  const MemoryRange factors =
+      heads.scale == nullptr ? MemoryRange{} : memory_.place(heads.scale->factors, tokens);
+  emit({Kernel::kHeads, {static_cast<uint32_t>(store.pages.kind)}}, query_heads + kv_heads, tokens,
+       HeadsParams{.pages = pages_info(store.pages),
+                   .query = queries.begin,
+                   .key = keys.begin,
+                   .value = values.begin,
+                   .query_bias = bias_of(0).begin,
+                   .key_bias = bias_of(1).begin,
+                   .value_bias = bias_of(2).begin,
+                   .query_norm = weight_of(heads.query_norm).begin,
+                   .key_norm = weight_of(heads.key_norm).begin,
+                   .factors = factors.begin,
+                   .table = table.begin,
+                   .page = page.begin,
+                   .slot = slot.begin,
+                   .heads = static_cast<uint32_t>(query.heads),
+                   .head_dim = static_cast<uint32_t>(head_dim),
+                   .half_dims = static_cast<uint32_t>(query.half),
+                   .query_epsilon = heads.query_norm == nullptr ? 0 : heads.query_norm->epsilon,
+                   .key_epsilon = heads.key_norm == nullptr ? 0 : heads.key_norm->epsilon},
+       {queries, keys, values, table, page, slot, factors}, {queries, state_of(store.pages)});
+  return heads.count;
+}
+
+// The rotation of the queries, then norm, rotation and store of the latent, which is the one head
+// of keys and values.
+size_t Planner::plan_latent(std::span<const Operation> operations) {
+  Reader reader(operations);
+  const auto* query = reader.take<RotatePairs>();
+  const auto* norm = query == nullptr ? nullptr : reader.take<RmsNorm>();
+  const auto* end = norm == nullptr ? nullptr : reader.take<RotatePairs>();
+  const auto* store = end == nullptr ? nullptr : reader.take<StoreKv>();
+  if (store == nullptr || query->tokens == 0 || query->heads == 0) return 0;
+  const LayerPages& pages = store->pages;
+  const bool is_latent =
+      is_same(norm->x, norm->y) && is_same(norm->x, end->x) && is_same(end->x, end->y) &&
+      is_same(store->keys, norm->x) && is_same(store->values, norm->x) && pages.kv_heads == 1 &&
+      norm->stride == pages.head_dim && end->heads == 1 && end->x_stride == pages.head_dim &&
+      end->y_stride == pages.head_dim && end->x_offset == norm->columns &&
+      end->y_offset == norm->columns && norm->columns + end->dims == pages.head_dim &&
+      store->keys_stride == pages.head_dim && store->values_stride == pages.head_dim &&
+      is_same(query->table, end->table) && query->dims == end->dims && query->dims > 0;
+  const bool has_tokens = norm->tokens == query->tokens && end->tokens == query->tokens &&
+                          store->tokens == query->tokens;
+  const bool fits = static_cast<uint32_t>(pages.head_dim) <= kHeadDimMax;
+  if (!is_latent || !has_tokens || !fits) return 0;
+  const auto tokens = static_cast<size_t>(query->tokens);
+  const size_t rows = tokens * static_cast<size_t>(query->heads);
+  const auto half = static_cast<size_t>(query->dims / 2);
+  const MemoryRange x = memory_.place(query->x, rows * static_cast<size_t>(query->x_stride));
+  const MemoryRange y = memory_.place(query->y, rows * static_cast<size_t>(query->y_stride));
+  const MemoryRange latent = memory_.place(norm->x, tokens * static_cast<size_t>(pages.head_dim));
+  const MemoryRange weight = memory_.place(norm->weight, static_cast<size_t>(norm->columns));
+  const MemoryRange table = memory_.place(query->table, tokens * 2 * half);
+  const MemoryRange page = memory_.place(store->page, tokens);
+  const MemoryRange slot = memory_.place(store->slot, tokens);
+  emit({Kernel::kLatent, {static_cast<uint32_t>(pages.kind)}},
+       static_cast<size_t>(query->heads) + 1, tokens,
+       LatentParams{.pages = pages_info(pages),
+                    .query = x.begin,
+                    .absorbed = y.begin,
+                    .latent = latent.begin,
+                    .weight = weight.begin,
+                    .table = table.begin,
+                    .page = page.begin,
+                    .slot = slot.begin,
+                    .heads = static_cast<uint32_t>(query->heads),
+                    .x_stride = static_cast<uint32_t>(query->x_stride),
+                    .x_offset = static_cast<uint32_t>(query->x_offset),
+                    .y_stride = static_cast<uint32_t>(query->y_stride),
+                    .y_offset = static_cast<uint32_t>(query->y_offset),
+                    .half_dims = static_cast<uint32_t>(half),
+                    .columns = static_cast<uint32_t>(norm->columns),
+                    .epsilon = norm->epsilon},
+       {x, y, latent, weight, table, page, slot}, {y, latent, state_of(pages)});
+  return reader.taken();
+}
+
+// Add, AddBias and RmsNorm of one sum: after an exchange whose product has a bias.
+size_t Planner::plan_biased_norm(std::span<const Operation> operations) {
+  Reader reader(operations);
+  const Add* add = reader.take<Add>();
+  const AddBias* bias = add == nullptr ? nullptr : reader.take<AddBias>();
+  const RmsNorm* norm = bias == nullptr ? nullptr : reader.take<RmsNorm>();
+  if (norm == nullptr || norm->tokens == 0) return 0;
+  const auto tokens = static_cast<size_t>(norm->tokens);
+  const auto columns = static_cast<size_t>(norm->columns);
+  const bool is_one_sum = is_same(add->sum, bias->x) && is_same(add->sum, norm->x) &&
+                          add->count == tokens * columns && bias->columns == norm->columns &&
+                          bias->tokens == norm->tokens &&
+                          (norm->stride == 0 || norm->stride == norm->columns);
+  if (!is_one_sum) return 0;
+  const MemoryRange x = memory_.place(add->x, tokens * columns);
+  const MemoryRange sum = memory_.place(add->sum, tokens * columns);
+  const MemoryRange y = memory_.place(norm->y, tokens * columns);
+  emit({Kernel::kNorm, {0, 0, 1}}, tokens, 1,
+       NormParams{.x = x.begin,
+                  .sum = sum.begin,
+                  .bias = memory_.place(bias->bias, columns).begin,
+                  .weight = memory_.place(norm->weight, columns).begin,
+                  .y = y.begin,
+                  .columns = static_cast<uint32_t>(columns),
+                  .stride = static_cast<uint32_t>(columns),
+                  .epsilon = norm->epsilon},
+       {x, sum}, {sum, y});
+  return reader.taken();
+}
+
+}  // namespace lockstep::gpu

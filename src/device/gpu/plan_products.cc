@@ -1,0 +1,194 @@
+// The plan of products: an operation prepares its input once for each form that its matrices need,
+// and is one dispatch for all of its matrices.
+#include <algorithm>
+
+#include "base/check.h"
+#include "device/gpu/emit.h"
+#include "device/gpu/plan.h"
+
+namespace lockstep::gpu {
+namespace {
+
+constexpr uint32_t kAnyFormat = 255;  // of matrix.glsl
+// Fewer items than this share the terms of a row among invocations.
+constexpr size_t kItemsAloneLeast = kItemsOfGroup;
+
+}  // namespace
+
+uint32_t input_form(const PackedMatrix& packed) {
+  if (is_plain(packed.codes)) return kPlainInput;
+  return packed.has_integer_input ? kIntegerInput : kFloatInput;
+}
+
+size_t PlanMatrix::prepared_words() const {
+  if (input == kPlainInput) return 0;
+  return static_cast<size_t>(blocks) * (input == kIntegerInput ? kWordsOfBlock8 : kWordsOfBlockF);
+}
+
+uint32_t Planner::codes_of(const PlanMatrix& m) const {
+  return options_.specialises ? static_cast<uint32_t>(m.codes) : kAnyFormat;
+}
+uint32_t Planner::scales_of(const PlanMatrix& m) const {
+  return options_.specialises ? static_cast<uint32_t>(m.scales) : kAnyFormat;
+}
+
+size_t Planner::round_of(size_t tokens, size_t words) const {
+  size_t most = kTokensOfRound;
+  if (words > 0) most = std::min(most, memory_.scratch().bytes / 4 / words);
+  LOCKSTEP_CHECK(most > 0);
+  return std::min(tokens, most);
+}
+
+Planner::Prepared Planner::prepare(const PlanMatrix& m, const RowsOfInput& rows,
+                                   size_t& scratch_used) {
+  const MemoryRange x = rows_at(rows.input, rows.first, rows.rows, rows.stride);
+  if (m.input == kPlainInput) return {x.begin, static_cast<uint32_t>(rows.stride), x};
+  const size_t words = m.prepared_words();
+  const MemoryRange scratch = memory_.scratch();
+  const MemoryRange to{scratch.begin + scratch_used * 4, rows.rows * words * 4};
+  scratch_used += rows.rows * words;
+  LOCKSTEP_CHECK(scratch_used * 4 <= scratch.bytes);
+  emit({Kernel::kPrepare, {0, 0, m.input}}, groups_of(static_cast<size_t>(m.blocks), kGroupSize),
+       rows.rows,
+       PrepareParams{.x = x.begin,
+                     .matrix = m.info,
+                     .blocks = to.begin,
+                     .rows = static_cast<uint32_t>(rows.rows),
+                     .stride = static_cast<uint32_t>(rows.stride)},
+       {x}, {to});
+  return {to.begin, static_cast<uint32_t>(words), to};
+}
+
+// Matrices of one variant have one format, or its kernel reads that from each.
+KernelVariant Planner::matmul_variant(std::span<const PlanMatrix* const> matrices, uint32_t parts,
+                                      size_t items) const {
+  const PlanMatrix& first = *matrices.front();
+  const bool is_one = std::all_of(matrices.begin(), matrices.end(), [&](const PlanMatrix* m) {
+    return m->codes == first.codes && m->scales == first.scales && m->input == first.input;
+  });
+  const bool specialises = is_one && options_.specialises;
+  return {Kernel::kMatmul,
+          {specialises ? codes_of(first) : kAnyFormat, specialises ? scales_of(first) : kAnyFormat,
+           parts, items < kItemsAloneLeast ? 1u : 0u, specialises ? first.input : kAnyFormat}};
+}
+
+void Planner::emit_matmul(const KernelVariant& variant, MatmulParams& params, size_t tiles,
+                          size_t weight_bytes, std::initializer_list<MemoryRange> reads,
+                          std::initializer_list<MemoryRange> writes) {
+  const bool shares_terms = variant.constants[3] == 1;
+  emit(variant, tiles, shares_terms ? params.items : groups_of(params.items, kItemsOfGroup), params,
+       reads, writes);
+  dispatches_.back().bytes += weight_bytes;
+}
+
+void Planner::plan(const Matmul& op) {
+  size_t words = 0;
+  bool has_any = false;
+  for (int i = 0; i < op.count; ++i) {
+    const PlanMatrix& m = memory_.matrix(op.products[i].matrix);
+    words += m.prepared_words();  // at most, as matrices may share it
+    has_any |= !m.is_empty();
+  }
+  const auto tokens = static_cast<size_t>(op.tokens);
+  if (!has_any || tokens == 0) return;
+  const size_t round = round_of(tokens, words);
+  for (size_t begin = 0; begin < tokens; begin += round) {
+    plan_products(op, begin, std::min(round, tokens - begin));
+  }
+}
+
+// The products of some tokens.
+void Planner::plan_products(const Matmul& op, size_t begin, size_t count) {
+  const auto tokens = static_cast<size_t>(op.tokens);
+  MatmulParams params{.items = static_cast<uint32_t>(count), .slots = 1};
+  std::array<const PlanMatrix*, Matmul::kProductsMax> used{};
+  std::array<MemoryRange, Matmul::kProductsMax> inputs{}, outputs{};
+  size_t scratch_used = 0, tiles = 0, products = 0, weight_bytes = 0;
+  for (int i = 0; i < op.count; ++i) {
+    const PlanMatrix& m = memory_.matrix(op.products[i].matrix);
+    if (m.is_empty()) continue;  // a rank without a share of this matrix
+    const auto rows = static_cast<size_t>(m.rows), columns = static_cast<size_t>(m.columns);
+    Prepared input;
+    size_t same = 0;
+    while (same < products && !used[same]->shares_input_with(m)) ++same;
+    if (same < products) {
+      input = {params.products[same].x, params.products[same].x_stride, inputs[same]};
+    } else {
+      input = prepare(m, {op.input, begin, count, columns}, scratch_used);
+    }
+    const MemoryRange all =
+        memory_.place(op.products[i].output, static_cast<size_t>(m.subtrees) * tokens * rows);
+    tiles += m.tiles();
+    weight_bytes += m.bytes;
+    params.products[products] = {.matrix = m.info,
+                                 .x = input.x,
+                                 .outputs = all.begin + begin * rows * 4,
+                                 .x_stride = input.stride,
+                                 .tile_end = static_cast<uint32_t>(tiles),
+                                 .item_stride = static_cast<uint32_t>(rows),
+                                 .subtree_stride = static_cast<uint32_t>(tokens * rows)};
+    used[products] = &m;
+    inputs[products] = input.range;
+    outputs[products++] = all;
+  }
+  emit_matmul(matmul_variant({used.data(), products}, kOneMatrix, count), params, tiles,
+              weight_bytes, {inputs[0], inputs[1], inputs[2]},
+              {outputs[0], outputs[1], outputs[2]});
+}
+
+void Planner::plan(const GatedUp& op) {
+  const PlanMatrix &gate = memory_.matrix(op.gate), &up = memory_.matrix(op.up);
+  if (gate.is_empty() || op.tokens == 0) return;
+  LOCKSTEP_CHECK(gate.rows == up.rows && gate.columns == up.columns);
+  plan(Matmul{.input = op.input,
+              .tokens = op.tokens,
+              .products = {{op.gate, op.output}, {op.up, op.scratch}},
+              .count = 2});
+  const MemoryRange gates =
+      rows_at(op.output, 0, static_cast<size_t>(op.tokens), static_cast<size_t>(gate.rows));
+  const MemoryRange ups = memory_.place(op.scratch, gates.bytes / 4);
+  activate({.gate = gates.begin,
+            .up = ups.begin,
+            .outputs = gates.begin,
+            .rows = static_cast<uint32_t>(op.tokens),
+            .columns = static_cast<uint32_t>(gate.rows)},
+           {gates, ups}, {gates});
+}
+
+void Planner::activate(const ActivateParams& params, std::initializer_list<MemoryRange> reads,
+                       std::initializer_list<MemoryRange> writes) {
+  emit({Kernel::kActivate, {}}, groups_of(params.columns, kGroupSize), params.rows, params, reads,
+       writes);
+}
+
+void Planner::plan(const HeadMatmul& op) {
+  const size_t heads = op.matrices->size(), tokens = static_cast<size_t>(op.tokens);
+  if (heads == 0 || tokens == 0) return;
+  const PlanMatrix& first = memory_.matrix(op.matrices->front());
+  LOCKSTEP_CHECK(first.columns <= op.input_stride && first.rows <= op.output_stride);
+  const size_t round = round_of(tokens, heads * first.prepared_words());
+  const MemoryRange output =
+      rows_at(op.output, 0, tokens * heads, static_cast<size_t>(op.output_stride));
+  for (size_t begin = 0; begin < tokens; begin += round) {
+    const size_t items = std::min(round, tokens - begin) * heads;
+    size_t scratch_used = 0;
+    // Tokens and heads both count as rows.
+    const Prepared input =
+        prepare(first, {op.input, begin * heads, items, static_cast<size_t>(op.input_stride)},
+                scratch_used);
+    MatmulParams params{.items = static_cast<uint32_t>(items),
+                        .slots = static_cast<uint32_t>(heads)};
+    const auto stride = static_cast<uint32_t>(op.output_stride);
+    params.products[0] = {.matrix = memory_.table(*op.matrices),
+                          .x = input.x,
+                          .outputs = output.begin + begin * heads * stride * 4,
+                          .x_stride = input.stride,
+                          .tile_end = static_cast<uint32_t>(first.tiles()),
+                          .item_stride = stride};
+    const std::array matrices{&first};
+    emit_matmul(matmul_variant(matrices, kOneHead, items), params, first.tiles(),
+                heads * first.bytes, {input.range}, {output});
+  }
+}
+
+}  // namespace lockstep::gpu

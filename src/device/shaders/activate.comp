@@ -1,0 +1,33 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Joins gates and ups: silu_mul and clamped_swiglu in kernels/generic/layers.inl, with the experts'
+// biases before and their weights after.
+#include "common.glsl"
+
+layout(local_size_x = 64) in;
+PARAMETERS(ActivateParams)
+
+float silu_mul(float gate, float up) { return exact_mul(exact_mul(gate, exact_sigmoid(gate)), up); }
+float clamped_swiglu(float gate, float up, float limit) {
+  if (limit < gate) gate = limit;
+  if (limit < up) up = limit;
+  if (up < -limit) up = -limit;
+  const float opened = exact_sigmoid(exact_mul(1.702, gate));
+  return exact_mul(exact_add(up, 1.0), exact_mul(gate, opened));
+}
+
+void main() {
+  const uint column = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y, columns = PARAMS.columns;
+  if (column >= columns) return;
+  float gate = Floats(advance(PARAMS.gate, row, columns * 4u)).at[column];
+  float up = Floats(advance(PARAMS.up, row, columns * 4u)).at[column];
+  if (!is_none(PARAMS.gate_bias)) {
+    const uint expert = uint(Ints(PARAMS.chosen).at[row]);
+    gate = exact_add(gate, Floats(advance(PARAMS.gate_bias, expert, columns * 4u)).at[column]);
+    up = exact_add(up, Floats(advance(PARAMS.up_bias, expert, columns * 4u)).at[column]);
+  }
+  float joined = PARAMS.is_clamped != 0u ? clamped_swiglu(gate, up, PARAMS.limit)
+                                         : silu_mul(gate, up);
+  if (!is_none(PARAMS.weights)) joined = exact_mul(joined, Floats(PARAMS.weights).at[row]);
+  Floats(advance(PARAMS.outputs, row, columns * 4u)).at[column] = joined;
+}

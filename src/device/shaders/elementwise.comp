@@ -1,0 +1,37 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Sums, scalings and copies of rows; params.h says what each kind does.
+#include "common.glsl"
+
+layout(local_size_x = 64) in;
+layout(constant_id = 12) const uint kKind = kAdd;
+PARAMETERS(ElementwiseParams)
+
+void main() {
+  const uint column = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y, columns = PARAMS.columns;
+  if (column >= columns) return;
+  Floats y = Floats(advance(PARAMS.y, row, (kKind == kCopyColumns ? PARAMS.y_stride : columns) * 4u));
+  Floats x = Floats(PARAMS.x);
+  Floats own = Floats(advance(PARAMS.x, row, columns * 4u));
+  switch (kKind) {
+    case kAdd: y.at[column] = exact_add(y.at[column], own.at[column]); break;
+    case kAddBias: y.at[column] = exact_add(y.at[column], x.at[column]); break;
+    case kScaleRows: y.at[column] = exact_mul(y.at[column], x.at[row]); break;
+    case kCopyRows: {
+      const uint from = uint(Ints(PARAMS.rows).at[row]);
+      y.at[column] = Floats(advance(PARAMS.x, from, columns * 4u)).at[column];
+      break;
+    }
+    case kCopyColumns: y.at[column] = own.at[column]; break;
+    case kAddExpertBias: {
+      float sum = 0.0;
+      for (uint i = row * PARAMS.slots; i < (row + 1u) * PARAMS.slots; ++i) {
+        const uint expert = uint(Ints(PARAMS.rows).at[i]);
+        const float bias = Floats(advance(PARAMS.x, expert, columns * 4u)).at[column];
+        sum = exact_add(sum, exact_mul(Floats(PARAMS.weights).at[i], bias));
+      }
+      y.at[column] = exact_add(y.at[column], sum);
+      break;
+    }
+  }
+}

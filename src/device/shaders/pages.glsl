@@ -1,0 +1,37 @@
+// Pages of keys and values: KvKind and PageArgs in kernels/kernels.h.
+const uint kKvF32 = 0u, kKvBF16 = 1u, kKvF16 = 2u, kKvQ8 = 3u;
+layout(constant_id = 10) const uint kKind = kKvF32;
+
+const uint kKvMostBits = 0x7b800000u;  // 2^120
+
+uint blocks_of_head(uint head_dim) {
+  return (head_dim + kColumnsOfBlock - 1u) / kColumnsOfBlock;
+}
+uvec2 place_of_head(uvec2 first, PagesInfo pages, uint page, uint head) {
+  return advance(advance(first, page, pages.page_bytes), head, pages.head_bytes);
+}
+uint key_index(uint position, uint head_dim, uint column) {
+  return (position / kTileRows * head_dim + column) * kTileRows + position % kTileRows;
+}
+uint value_index(uint position, uint head_dim, uint column) {
+  return position * head_dim + column;
+}
+
+// Elements of one head of a page; with kKvQ8 they are multiplied with the scale of their block.
+const uint kElementBytes = kKind == kKvF32 ? 4u : kKind == kKvQ8 ? 1u : 2u;
+uvec2 place_of_element(uvec2 head, uint index) { return advance(head, index * kElementBytes); }
+float element_at(uvec2 first, uint index) {
+  if (kKind == kKvF32) return Floats(first).at[index];
+  if (kKind == kKvBF16) return of_bf16(uint(Halves(first).at[index]));
+  if (kKind == kKvF16) return of_half(uint(Halves(first).at[index]));
+  return float(bitfieldExtract(int(uint(Bytes(first).at[index])), 0, 8));
+}
+float scaled(float element, float scale) {
+  return kKind == kKvQ8 ? exact_mul(element, scale) : element;
+}
+uvec2 place_of_scale(uvec2 head, uint index, uint head_dim) {
+  return advance(head, kPositionsOfPage * head_dim + 2u * index);
+}
+float scale_at(uvec2 first, uint index) {
+  return kKind == kKvQ8 ? of_bf16(uint(Halves(first).at[index])) : 1.0;
+}

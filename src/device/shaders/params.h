@@ -1,0 +1,292 @@
+// The parameters of the kernels in this folder, as their buffers hold them. Included by C++ and by
+// GLSL (common.glsl), which lay these structs out alike: addresses first, then words.
+#pragma once
+
+#ifdef __cplusplus
+#include <cstdint>
+
+namespace lockstep::gpu {
+
+using Address = uint64_t;  // of memory on the device; 0: none
+#define LOCKSTEP_CONSTANT inline constexpr
+#else
+#define Address uvec2
+#define uint32_t uint
+#define int32_t int
+#define LOCKSTEP_CONSTANT const
+#endif
+
+// Rows of a tile, tiles of a group, columns of a block and of a run, positions of a page: as
+// kernels/packed_matrix.h and kernels/kernels.h say, which plan.cc checks.
+LOCKSTEP_CONSTANT uint32_t kTileRows = 16u;
+LOCKSTEP_CONSTANT uint32_t kTilesOfGroup = 4u;
+LOCKSTEP_CONSTANT uint32_t kColumnsOfBlock = 32u;
+LOCKSTEP_CONSTANT uint32_t kColumnsOfRun = 256u;
+LOCKSTEP_CONSTANT uint32_t kPositionsOfPage = 64u;
+LOCKSTEP_CONSTANT uint32_t kLanesOfNorm = 128u;
+// Words of InputBlock8 and InputBlockF.
+LOCKSTEP_CONSTANT uint32_t kWordsOfBlock8 = 12u;
+LOCKSTEP_CONSTANT uint32_t kWordsOfBlockF = 36u;
+// Invocations of a workgroup.
+LOCKSTEP_CONSTANT uint32_t kGroupSize = 64u;
+LOCKSTEP_CONSTANT uint32_t kMatmulGroupSize = 128u;
+// Items (tokens) of a workgroup that multiplies without sharing terms.
+LOCKSTEP_CONSTANT uint32_t kItemsOfGroup = 8u;
+LOCKSTEP_CONSTANT uint32_t kExpertsMax = 1024u;
+LOCKSTEP_CONSTANT uint32_t kHeadDimMax = 1024u;  // of row.glsl
+
+// In which form a matrix takes its input.
+LOCKSTEP_CONSTANT uint32_t kPlainInput = 0u;
+LOCKSTEP_CONSTANT uint32_t kIntegerInput = 1u;
+LOCKSTEP_CONSTANT uint32_t kFloatInput = 2u;
+
+// One leaf of the columns.
+struct StepInfo {
+  uint32_t block_begin;
+  uint32_t block_count;
+  uint32_t column_begin;
+  uint32_t columns;
+  uint32_t merges;
+  uint32_t ends_subtree;
+};
+
+struct BlockInfo {
+  uint32_t column_begin;
+  uint32_t columns;
+  uint32_t piece;
+  uint32_t piece_begin;  // the piece's first block
+};
+
+// PackedMatrix in kernels/packed_matrix.h; sizes in words.
+struct MatrixInfo {
+  Address tiles;
+  Address steps;    // StepInfo
+  Address blocks;   // BlockInfo
+  uint32_t codes;   // PackedCodes
+  uint32_t scales;  // PackedScales
+  uint32_t input_form;
+  uint32_t rows;
+  uint32_t columns;
+  uint32_t tile_words;
+  uint32_t scales_at;
+  uint32_t step_count;
+  uint32_t block_count;
+  int32_t code_offset;
+  float factor;
+  uint32_t table[4];  // sixteen bytes
+};
+
+struct EmbedParams {
+  Address matrix;
+  Address rows;
+  Address outputs;
+};
+
+struct PrepareParams {
+  Address x;
+  Address matrix;  // whose blocks the columns are cut into
+  Address blocks;  // the result
+  uint32_t rows;
+  uint32_t stride;  // of a row of x
+};
+
+// Which matrices an item is multiplied with, and which row of the input.
+LOCKSTEP_CONSTANT uint32_t kOneMatrix = 0u;   // the product's; row: the item
+LOCKSTEP_CONSTANT uint32_t kOneExpert = 1u;   // table[chosen[item]]; row: item / slots
+LOCKSTEP_CONSTANT uint32_t kOneHead = 2u;     // table[item % slots]; row: the item
+LOCKSTEP_CONSTANT uint32_t kAllExperts = 3u;  // table[chosen[item * slots + i]] for each slot, then
+                                              // `shared_matrix`; row: item * slots + i
+
+struct Product {
+  Address matrix;  // or the table of the addresses of several
+  Address x;
+  Address outputs;
+  uint32_t x_stride;  // words from one row of the input to the next
+  uint32_t tile_end;  // tiles of this product and of those before it
+  uint32_t item_stride;
+  uint32_t subtree_stride;
+};
+
+struct MatmulParams {
+  Product products[3];
+  Address chosen;
+  Address shared_matrix;
+  Address shared_x;
+  uint32_t shared_stride;
+  uint32_t items;
+  uint32_t slots;
+};
+
+struct ActivateParams {
+  Address gate;
+  Address up;
+  Address outputs;
+  Address gate_bias;  // or none
+  Address up_bias;
+  Address chosen;
+  Address weights;  // or none
+  uint32_t rows;
+  uint32_t columns;
+  uint32_t is_clamped;
+  float limit;
+};
+
+struct NormParams {
+  Address x;
+  Address sum;   // x is added to it and the sum normed; or none
+  Address bias;  // is added to the sum after x; or none
+  Address weight;
+  Address y;
+  uint32_t columns;
+  uint32_t stride;
+  float epsilon;
+};
+
+struct RopeParams {
+  Address x;
+  Address table;
+  uint32_t tokens;
+  uint32_t heads;
+  uint32_t head_dim;
+  uint32_t half_dims;
+};
+
+struct RotateParams {
+  Address x;
+  Address y;
+  Address table;
+  uint32_t rows;  // tokens * heads
+  uint32_t heads;
+  uint32_t x_stride;
+  uint32_t x_offset;
+  uint32_t y_stride;
+  uint32_t y_offset;
+  uint32_t half_dims;
+};
+
+struct PagesInfo {
+  Address keys;
+  Address values;
+  uint32_t kind;        // KvKind
+  uint32_t page_bytes;  // from one page to the next
+  uint32_t head_bytes;  // from one head to the next in a page
+  uint32_t head_dim;
+  uint32_t value_dim;
+  uint32_t kv_heads;
+};
+
+struct StoreParams {
+  PagesInfo pages;
+  Address keys;
+  Address values;
+  Address page;
+  Address slot;
+  uint32_t tokens;
+  uint32_t keys_stride;
+  uint32_t values_stride;
+};
+
+// Queries, keys and values between their products and attention.
+struct HeadsParams {
+  PagesInfo pages;
+  Address query;
+  Address key;
+  Address value;
+  Address query_bias;  // or none, like the next four
+  Address key_bias;
+  Address value_bias;
+  Address query_norm;
+  Address key_norm;
+  Address factors;  // of the query of each token, or none
+  Address table;
+  Address page;
+  Address slot;
+  uint32_t heads;  // of the query
+  uint32_t head_dim;
+  uint32_t half_dims;
+  float query_epsilon;
+  float key_epsilon;
+};
+
+// The same with latent attention.
+struct LatentParams {
+  PagesInfo pages;
+  Address query;
+  Address absorbed;
+  Address latent;
+  Address weight;
+  Address table;
+  Address page;
+  Address slot;
+  uint32_t heads;
+  uint32_t x_stride;  // of the query
+  uint32_t x_offset;
+  uint32_t y_stride;  // of the absorbed query
+  uint32_t y_offset;
+  uint32_t half_dims;
+  uint32_t columns;  // of the latent that are normed; those that are rotated follow
+  float epsilon;
+};
+
+struct AttentionParams {
+  PagesInfo pages;
+  Address query;
+  Address positions;
+  Address page_lists;
+  Address list_offsets;
+  Address sinks;  // or none
+  Address outputs;
+  Address states;  // of dispatches with some of the pages: maximum and sum of each row; or none
+  uint32_t page_begin;
+  uint32_t page_end;
+  uint32_t heads;
+  uint32_t head_begin;
+  uint32_t heads_per_kv;
+  uint32_t kv_begin;
+  uint32_t window;
+  float scale;
+};
+
+struct RouteParams {
+  Address scores;
+  Address bias;  // or none
+  Address chosen;
+  Address weights;
+  uint32_t experts;
+  uint32_t chosen_count;
+  uint32_t is_sigmoid;
+  uint32_t groups;
+  uint32_t chosen_groups;
+  uint32_t normalises;
+  float factor;
+};
+
+// The work of an elementwise kernel in row r and column c.
+LOCKSTEP_CONSTANT uint32_t kAdd = 0u;            // y[r][c] += x[r][c]
+LOCKSTEP_CONSTANT uint32_t kAddBias = 1u;        // y[r][c] += x[c]
+LOCKSTEP_CONSTANT uint32_t kScaleRows = 2u;      // y[r][c] *= x[r]
+LOCKSTEP_CONSTANT uint32_t kCopyRows = 3u;       // y[r][c] = x[rows[r]][c]
+LOCKSTEP_CONSTANT uint32_t kCopyColumns = 4u;    // y[r * y_stride + c] = x[r][c]
+LOCKSTEP_CONSTANT uint32_t kAddExpertBias = 5u;  // y[r][c] += sum of weights * x[chosen][c]
+
+struct ElementwiseParams {
+  Address x;
+  Address y;
+  Address rows;  // or the chosen experts
+  Address weights;
+  uint32_t row_count;
+  uint32_t columns;
+  uint32_t y_stride;
+  uint32_t slots;
+};
+
+// Results for each triple (a, b, c): a * b + c, a / b, the root of |a|, exp(c).
+struct ProbeParams {
+  Address inputs;
+  Address outputs;
+  uint32_t count;
+};
+
+#ifdef __cplusplus
+}  // namespace lockstep::gpu
+#endif

@@ -1,0 +1,114 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Chooses the experts of one token: device/cpu/router.cc. Among equals the smaller number wins; a
+// NaN is the worst.
+#include "common.glsl"
+
+layout(local_size_x = 64) in;
+PARAMETERS(RouteParams)
+
+shared float scores[kExpertsMax];
+shared float values[kExpertsMax];  // by which experts are chosen
+shared uint chosen[kExpertsMax];
+shared float of_groups[kExpertsMax];
+shared float divisor;
+
+#define kLeast of_bits(0xff800000u)
+
+void soften(uint lane, uint experts) {
+  if (lane == 0u) {
+    float largest = scores[0];
+    for (uint i = 1u; i < experts; ++i) {
+      if (largest < scores[i]) largest = scores[i];
+    }
+    divisor = largest;
+  }
+  barrier();
+  const float largest = divisor;
+  barrier();
+  for (uint i = lane; i < experts; i += kGroupSize) {
+    scores[i] = exact_exp(exact_sub(scores[i], largest));
+  }
+  barrier();
+  if (lane == 0u) {
+    float sum = 0.0;
+    for (uint i = 0u; i < experts; ++i) sum = exact_add(sum, scores[i]);
+    divisor = sum;
+  }
+  barrier();
+  const float sum = divisor;
+  for (uint i = lane; i < experts; i += kGroupSize) scores[i] = exact_div(scores[i], sum);
+  barrier();
+}
+
+// The sum of a group's two best values.
+float group_value(uint begin, uint end) {
+  float best = kLeast, second = kLeast;
+  for (uint i = begin; i < end; ++i) {
+    const float value = values[i];
+    if (value > best) {
+      second = best;
+      best = value;
+    } else if (second < value) {
+      second = value;
+    }
+  }
+  return end - begin > 1u ? exact_add(best, second) : best;
+}
+bool is_group_chosen(uint group) {
+  uint better = 0u;
+  for (uint other = 0u; other < PARAMS.groups; ++other) {
+    const float value = of_groups[other], own = of_groups[group];
+    if (value > own || (value == own && other < group)) ++better;
+  }
+  return better < PARAMS.chosen_groups;
+}
+
+void main() {
+  const uint lane = gl_LocalInvocationIndex, token = gl_WorkGroupID.x;
+  const uint experts = PARAMS.experts, count = PARAMS.chosen_count;
+  Floats from = Floats(advance(PARAMS.scores, token, experts * 4u));
+  for (uint i = lane; i < experts; i += kGroupSize) {
+    scores[i] = PARAMS.is_sigmoid != 0u ? exact_sigmoid(from.at[i]) : from.at[i];
+  }
+  barrier();
+  if (PARAMS.is_sigmoid == 0u) soften(lane, experts);
+  for (uint i = lane; i < experts; i += kGroupSize) {
+    values[i] = is_none(PARAMS.bias) ? scores[i] : exact_add(scores[i], Floats(PARAMS.bias).at[i]);
+  }
+  barrier();
+  const uint size = experts / PARAMS.groups;
+  for (uint i = lane; i < PARAMS.groups; i += kGroupSize) {
+    of_groups[i] = group_value(i * size, (i + 1u) * size);
+  }
+  barrier();
+  for (uint i = lane; i < experts; i += kGroupSize) {
+    chosen[i] = PARAMS.groups > 1u && !is_group_chosen(i / size) ? 0u : 1u;
+    if (is_nan(values[i])) values[i] = kLeast;
+  }
+  barrier();
+  for (uint i = lane; i < experts; i += kGroupSize) {
+    uint better = 0u;
+    for (uint other = 0u; other < experts; ++other) {
+      const bool is_better = values[other] > values[i] || (values[other] == values[i] && other < i);
+      if (is_better && (chosen[other] & 1u) != 0u) ++better;
+    }
+    if ((chosen[i] & 1u) != 0u && better < count) atomicOr(chosen[i], 2u);
+  }
+  barrier();
+  Ints to = Ints(advance(PARAMS.chosen, token, count * 4u));
+  Floats weights = Floats(advance(PARAMS.weights, token, count * 4u));
+  if (lane != 0u) return;
+  uint slot = 0u;
+  float sum = 0.0;
+  for (uint i = 0u; i < experts && slot < count; ++i) {
+    if ((chosen[i] & 2u) == 0u) continue;
+    to.at[slot] = int(i);
+    sum = exact_add(sum, scores[i]);
+    ++slot;
+  }
+  for (uint i = 0u; i < slot; ++i) {
+    const float weight = scores[to.at[i]];
+    weights.at[i] = exact_mul(PARAMS.normalises != 0u ? exact_div(weight, sum) : weight, PARAMS.factor);
+  }
+}

@@ -1,0 +1,144 @@
+// Gpu: one GPU through Vulkan 1.2, with one queue for compute: memory, pipelines, and the playing
+// of dispatches. Used by vulkan_device.h. One thread; several Gpus may exist, also of one device.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "device/gpu/plan.h"
+#include "device/vulkan/api.h"
+#include "device/vulkan/kernel_code.h"
+
+namespace lockstep::gpu {
+
+struct GpuInfo {
+  std::string name;         // "AMD Radeon RX 7900 XTX (RADV NAVI31)"
+  std::string driver_name;  // "radv"
+  std::string driver;       // with its version: "radv, Mesa 26.1.2"
+  bool is_software = false;
+  uint64_t memory_bytes = 0;  // its largest heap
+};
+
+// The refusal of a GPU: it computes other bits than processors do, `where`.
+Error other_bits(const GpuInfo& gpu, std::string_view where);
+
+// In Vulkan's order. kUnsupported where there is no Vulkan; may be empty.
+Result<std::vector<GpuInfo>> list_gpus();
+
+enum class MemoryKind {
+  kDevice,  // fast for the device; the host may see it or not
+  kHost,    // the host sees it, and reads it fast
+};
+
+// Memory of the device. The Gpu owns it.
+struct GpuMemory {
+  VkBuffer buffer = VK_NULL_HANDLE;
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  std::byte* mapped = nullptr;  // for the host; nullptr: it cannot see it
+  Address address = 0;
+  size_t bytes = 0;
+};
+
+class Gpu {
+ public:
+  // A GPU that does not finish its work within this time counts as lost.
+  static constexpr std::chrono::nanoseconds kAnswerLimit = std::chrono::seconds(60);
+
+  // `index` as in list_gpus().
+  struct Options {
+    int index = 0;
+    bool tries_kernels = true;  // a VulkanDevice compares them with the processor's, and refuses
+    // For tests, as are those that follow. It counts from the end of open().
+    std::chrono::nanoseconds answer_limit = kAnswerLimit;
+    bool hides_memory = false;      // kDevice memory is never mapped
+    bool flushes = false;           // kernels flush subnormal numbers
+    std::optional<Kernel> wrong{};  // this kernel's fma() rounds twice
+    bool avoids_dot = false;        // dot products of bytes are made by multiplications
+    uint32_t shuffle_seed = 0;      // not 0: workgroups between two barriers play in any order
+    bool omits_barriers = false;    // kernels do not wait for each other: tests must then fail
+  };
+  static Result<std::unique_ptr<Gpu>> open(const Options& options);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  const GpuInfo& info() const { return info_; }
+
+  // kExhausted if there is not enough. Contents are undefined.
+  Result<const GpuMemory*> allocate(size_t bytes, MemoryKind kind);
+  // All of it; the GPU has nothing to do.
+  void free_memory();
+  // Compiles it if it is new.
+  Status make_pipeline(const KernelVariant& variant);
+  // The host has put these dispatches' parameters at `params`, each at a multiple of
+  // kParamBytesMax. Returns at once; finish() waits.
+  Status submit(std::span<const Dispatch> dispatches, Address params);
+  Status submit_copy(const GpuMemory& from, size_t from_offset, const GpuMemory& to,
+                     size_t to_offset, size_t bytes);
+  // Waits for what was submitted, and calls `meanwhile`, if any, between looks of `look`. kInternal
+  // if the GPU is lost or does not finish in time; it can then do nothing more.
+  Status finish(std::chrono::nanoseconds look = kLook,
+                const std::function<void()>& meanwhile = nullptr);
+
+  static constexpr std::chrono::milliseconds kLook{50};
+
+ private:
+  struct MadePipeline {
+    KernelVariant variant;
+    VkPipeline made;
+  };
+
+  Gpu() = default;
+  Status open_device(const Options& options);
+  Status create_device();
+  Status choose_fma();
+  Status open_commands();
+  std::optional<uint32_t> memory_type(uint32_t allowed, MemoryKind kind) const;
+  Status make(const KernelVariant& variant, std::span<const uint32_t> code);
+  void forget_pipelines();
+  VkPipeline find(const KernelVariant& variant) const;
+  Error lost(const Error& error);
+  Status begin_commands();
+  void barrier();
+  VkPipeline bind(const KernelVariant& variant, VkPipeline bound);
+  void push(Address params);
+  void play(std::span<const Dispatch> dispatches, Address params);
+  // Plays dispatches of which none waits for another, one workgroup at a time.
+  void play_shuffled(std::span<const Dispatch> dispatches, Address params);
+  Status submit_commands();
+
+  VulkanApi api_;
+  VkInstance instance_ = VK_NULL_HANDLE;
+  VkPhysicalDevice physical_ = VK_NULL_HANDLE;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  uint32_t family_ = 0;
+  GpuInfo info_;
+  VkPhysicalDeviceMemoryProperties memories_{};
+  KernelFeatures features_;
+  bool hides_memory_ = false;
+  bool flushes_ = false;
+  std::optional<Kernel> wrong_;
+  uint32_t shuffle_seed_ = 0;
+  bool omits_barriers_ = false;
+  uint32_t fma_ = 0;  // kFma of common.glsl
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  VkFence fence_ = VK_NULL_HANDLE;
+  bool is_running_ = false;
+  bool is_lost_ = false;
+  std::chrono::nanoseconds answer_limit_ = kAnswerLimit;
+  std::vector<MadePipeline> pipelines_;
+  std::vector<std::unique_ptr<GpuMemory>> allocated_;
+};
+
+}  // namespace lockstep::gpu

@@ -1,0 +1,72 @@
+#include "device/vulkan/kernel_code.h"
+
+#include "base/check.h"
+
+namespace lockstep::gpu {
+namespace {
+
+// Each header has one array: kActivate and, with float64, kActivate64; kMatmulDot multiplies bytes
+// by integer dot products.
+#include <spirv/kActivate.h>
+#include <spirv/kActivate64.h>
+#include <spirv/kAttention.h>
+#include <spirv/kAttention64.h>
+#include <spirv/kElementwise.h>
+#include <spirv/kElementwise64.h>
+#include <spirv/kEmbed.h>
+#include <spirv/kEmbed64.h>
+#include <spirv/kHeads.h>
+#include <spirv/kHeads64.h>
+#include <spirv/kLatent.h>
+#include <spirv/kLatent64.h>
+#include <spirv/kMatmul.h>
+#include <spirv/kMatmul64.h>
+#include <spirv/kMatmulDot.h>
+#include <spirv/kMatmulDot64.h>
+#include <spirv/kNorm.h>
+#include <spirv/kNorm64.h>
+#include <spirv/kPrepare.h>
+#include <spirv/kPrepare64.h>
+#include <spirv/kProbe.h>
+#include <spirv/kProbe64.h>
+#include <spirv/kRope.h>
+#include <spirv/kRope64.h>
+#include <spirv/kRotate.h>
+#include <spirv/kRotate64.h>
+#include <spirv/kRoute.h>
+#include <spirv/kRoute64.h>
+#include <spirv/kStoreKv.h>
+#include <spirv/kStoreKv64.h>
+
+}  // namespace
+
+std::span<const uint32_t> kernel_code(Kernel kernel, const KernelFeatures& has) {
+  using Code = std::span<const uint32_t>;
+  if (kernel == Kernel::kMatmul && has.dot) {
+    return has.float64 ? Code(kMatmulDot64) : Code(kMatmulDot);
+  }
+  switch (kernel) {
+#define LOCKSTEP_KERNEL(name) \
+  case Kernel::name:          \
+    return has.float64 ? Code(name##64) : Code(name)
+    LOCKSTEP_KERNEL(kEmbed);
+    LOCKSTEP_KERNEL(kPrepare);
+    LOCKSTEP_KERNEL(kMatmul);
+    LOCKSTEP_KERNEL(kNorm);
+    LOCKSTEP_KERNEL(kRope);
+    LOCKSTEP_KERNEL(kRotate);
+    LOCKSTEP_KERNEL(kStoreKv);
+    LOCKSTEP_KERNEL(kAttention);
+    LOCKSTEP_KERNEL(kActivate);
+    LOCKSTEP_KERNEL(kRoute);
+    LOCKSTEP_KERNEL(kElementwise);
+    LOCKSTEP_KERNEL(kHeads);
+    LOCKSTEP_KERNEL(kLatent);
+    LOCKSTEP_KERNEL(kProbe);
+#undef LOCKSTEP_KERNEL
+  }
+  LOCKSTEP_CHECK(false);
+  return {};
+}
+
+}  // namespace lockstep::gpu

@@ -1,0 +1,35 @@
+#include "device/vulkan/open_vulkan.h"
+
+#include "device/vulkan/vulkan_device.h"
+
+namespace lockstep::gpu {
+
+Result<std::unique_ptr<Device>> open_vulkan(const DeviceOptions& options, int index) {
+  const auto gpus = TRY(list_gpus());
+  // A software GPU compiles slowly, so it gets few kernels.
+  const bool is_software =
+      static_cast<size_t>(index) < gpus.size() && gpus[static_cast<size_t>(index)].is_software;
+  return VulkanDevice::open(options, {.index = index}, {.specialises = !is_software});
+}
+
+Result<std::unique_ptr<Device>> open_first(std::span<const GpuInfo> gpus, const OpenGpu& open) {
+  std::string reasons;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    if (!reasons.empty()) reasons += "; ";
+    if (gpus[i].is_software) {
+      reasons += gpus[i].name + " is software, which is slower than the processor itself";
+      continue;
+    }
+    auto opened = open(static_cast<int>(i));
+    if (opened.ok()) return opened;
+    reasons += opened.error().message;
+  }
+  if (reasons.empty()) reasons = "Vulkan finds no GPU on this machine";
+  return Error{ErrorCode::kUnsupported, reasons};
+}
+
+Result<std::unique_ptr<Device>> open_best(const DeviceOptions& options) {
+  return open_first(TRY(list_gpus()), [&](int index) { return open_vulkan(options, index); });
+}
+
+}  // namespace lockstep::gpu

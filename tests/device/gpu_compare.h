@@ -1,0 +1,179 @@
+// Random operations on a GPU and on the processor, whose words must be equal. Used by
+// gpu_kernels_test.cc and gpu_state_test.cc.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "device/device_values.h"
+#include "device/vulkan/vulkan_device.h"
+#include "kernels/isa.h"
+#include "support/flushing.h"
+#include "support/stored_matrices.h"
+
+namespace lockstep::testing {
+
+using Random = std::mt19937;
+
+struct Output {
+  Slice slice;  // of a kHost buffer
+  size_t count;
+};
+// Queues operations on a device and says what they leave. Both devices get equal random numbers.
+using Build = std::function<std::vector<Output>(Device&, Random&)>;
+
+struct GpuOptions {
+  bool specialises = true;
+  bool flushes = false;
+  bool hides_memory = false;
+  bool avoids_dot = false;
+  uint32_t attention_pages_max = 0;
+  uint32_t shuffle_seed = 0;
+  bool omits_barriers = false;
+};
+
+inline int between(Random& random, int least, int most) {
+  return least + static_cast<int>(random() % static_cast<uint32_t>(most - least + 1));
+}
+
+inline std::vector<float> numbers(Random& random, size_t count) {
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+inline Slice put_numbers(Device& device, Random& random, size_t count,
+                         Access access = Access::kDevice) {
+  return put(device, numbers(random, count), access);
+}
+
+inline Slice put_ints(Device& device, const std::vector<int32_t>& values) {
+  const Slice slice = room(device, values.size());
+  device.write_ints(slice, values);
+  return slice;
+}
+
+class Devices {
+ public:
+  explicit Devices(const GpuOptions& options) : flushes_(options.flushes) {
+    const DeviceOptions device{.kernels = available_kernels().back()};
+    cpu_ = std::move(open_device(device).value());
+    auto gpu = gpu::VulkanDevice::open(
+        device,
+        {.tries_kernels = false,
+         .hides_memory = options.hides_memory,
+         .flushes = options.flushes,
+         .avoids_dot = options.avoids_dot,
+         .shuffle_seed = options.shuffle_seed,
+         .omits_barriers = options.omits_barriers},
+        {.specialises = options.specialises, .attention_pages_max = options.attention_pages_max});
+    if (!gpu.ok()) FAIL(gpu.error().message);
+    gpu_ = std::move(gpu.value());
+  }
+
+  // Checks one case.
+  void compare(const Build& build, uint32_t seed) {
+    CAPTURE(seed);
+    CHECK(differences(build, seed) == 0);
+  }
+  // Words that differ.
+  size_t differences(const Build& build, uint32_t seed) {
+    std::vector<uint32_t> expected;
+    if (flushes_) {
+      const Flushing flushing;
+      expected = run(*cpu_, build, seed);
+    } else {
+      expected = run(*cpu_, build, seed);
+    }
+    const std::vector<uint32_t> actual = run(*gpu_, build, seed);
+    REQUIRE(actual.size() == expected.size());
+    size_t different = 0;
+    for (size_t i = 0; i < actual.size(); ++i) different += actual[i] != expected[i] ? 1 : 0;
+    compared_ += actual.size();
+    return different;
+  }
+  size_t compared() const { return compared_; }
+
+ private:
+  static std::vector<uint32_t> run(Device& device, const Build& build, uint32_t seed) {
+    Random random(seed);
+    const std::vector<Output> outputs = build(device, random);
+    const Status status = device.wait();
+    if (!status.ok()) FAIL(status.error().message);
+    std::vector<uint32_t> words;
+    for (const Output& output : outputs) {
+      const auto values = device.host(output.slice.buffer).subspan(output.slice.offset);
+      for (size_t i = 0; i < output.count; ++i) words.push_back(std::bit_cast<uint32_t>(values[i]));
+    }
+    return words;
+  }
+
+  bool flushes_;
+  std::unique_ptr<Device> cpu_, gpu_;
+  size_t compared_ = 0;
+};
+
+// Leaves with a random tree over them.
+inline std::vector<LeafStep> random_steps(Random& random, int columns) {
+  std::vector<LeafStep> steps;
+  int depth = 0;
+  for (int left = columns; left > 0;) {
+    const int leaf = steps.size() + 1 == size_t{kLeafStepsMax}
+                         ? left
+                         : std::min(left, between(random, 1, columns));
+    left -= leaf;
+    const bool must_end = left == 0 || depth == kTreeDepth - 1;
+    const int merges = must_end ? depth : between(random, 0, depth);
+    depth -= merges;
+    const bool ends = depth == 0 && (must_end || random() % 2 == 0);
+    steps.push_back({leaf, merges, ends ? 1 : 0});
+    if (!ends) ++depth;
+  }
+  return steps;
+}
+
+inline int subtrees_of(const std::vector<LeafStep>& steps) {
+  return static_cast<int>(std::count_if(steps.begin(), steps.end(),
+                                        [](const LeafStep& step) { return step.ends_subtree; }));
+}
+
+struct Shape {
+  int rows = 0;
+  int columns = 0;
+  std::vector<LeafStep> steps;
+};
+inline Shape random_shape(Random& random) {
+  const int columns = between(random, 1, 600);
+  return {between(random, 1, 90), columns, random_steps(random, columns)};
+}
+
+// A rectangle of a random stored matrix.
+inline MatrixId pack_random(Device& device, Random& random, const FormatCase& format,
+                            const Shape& shape) {
+  const int row_begin = between(random, 0, 8);
+  const int column_begin = between(random, 0, 20);
+  const int columns = (column_begin + shape.columns + 511) / 512 * 512;
+  const RandomMatrix stored(format, row_begin + shape.rows, columns, random());
+  return packed(device, {.stored = stored.matrix,
+                         .row_begin = row_begin,
+                         .rows = shape.rows,
+                         .column_begin = column_begin,
+                         .columns = shape.columns,
+                         .steps = shape.steps,
+                         .keeps_float_input = random() % 4 == 0,
+                         .inputs_per_token = 4});
+}
+
+inline const FormatCase& any_format(Random& random) {
+  static const std::vector<FormatCase> formats = all_format_cases();
+  return formats[random() % formats.size()];
+}
+
+}  // namespace lockstep::testing

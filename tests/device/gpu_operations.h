@@ -1,0 +1,464 @@
+// Every operation with random shapes, strides and formats, for gpu_kernels_test.cc.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "device/gpu_compare.h"
+#include "kernels/kernels.h"
+
+namespace lockstep::testing {
+
+inline std::vector<Output> matmul(Device& device, Random& random) {
+  const int tokens = between(random, 1, 20);
+  const Shape shape = random_shape(random);
+  Matmul op{put_numbers(device, random, static_cast<size_t>(tokens * shape.columns)),
+            tokens,
+            {},
+            between(random, 1, 3)};
+  std::vector<Output> outputs;
+  for (int i = 0; i < op.count; ++i) {
+    Shape own = shape;
+    if (i > 0) own.rows = between(random, 1, 40);
+    const MatrixId id = pack_random(device, random, any_format(random), own);
+    const auto count = static_cast<size_t>(subtrees_of(own.steps) * tokens * own.rows);
+    op.products[i] = {id, put(device, std::vector<float>(count), Access::kHost)};
+    outputs.push_back({op.products[i].output, count});
+  }
+  device.queue(op);
+  return outputs;
+}
+
+inline std::vector<Output> gated_up(Device& device, Random& random) {
+  const int tokens = between(random, 1, 20), columns = between(random, 1, 300);
+  const Shape shape{between(random, 1, 60), columns, {{columns, 0, 1}}};
+  const MatrixId gate = pack_random(device, random, any_format(random), shape);
+  const MatrixId up = pack_random(device, random, any_format(random), shape);
+  const auto count = static_cast<size_t>(tokens * shape.rows);
+  const Slice output = room(device, count, Access::kHost);
+  device.queue(GatedUp{.gate = gate,
+                       .up = up,
+                       .input = put_numbers(device, random, static_cast<size_t>(tokens * columns)),
+                       .tokens = tokens,
+                       .scratch = room(device, count),
+                       .output = output});
+  return {{output, count}};
+}
+
+inline std::vector<Output> head_matmul(Device& device, Random& random) {
+  const int tokens = between(random, 1, 12), heads = between(random, 1, 6);
+  const int columns = between(random, 1, 200);
+  const Shape shape{between(random, 1, 50), columns, {{columns, 0, 1}}};
+  const int input_stride = columns + between(random, 0, 9);
+  const int output_stride = shape.rows + between(random, 0, 9);
+  const FormatCase& format = any_format(random);
+  const auto keeps = random();
+  static std::vector<std::unique_ptr<std::vector<MatrixId>>> kept;
+  std::vector<MatrixId>& matrices = *kept.emplace_back(std::make_unique<std::vector<MatrixId>>());
+  for (int head = 0; head < heads; ++head) {
+    const RandomMatrix stored(format, shape.rows, (columns + 511) / 512 * 512, random());
+    matrices.push_back(packed(device, {.stored = stored.matrix,
+                                       .rows = shape.rows,
+                                       .columns = columns,
+                                       .steps = shape.steps,
+                                       .keeps_float_input = keeps % 4 == 0}));
+  }
+  const auto count = static_cast<size_t>(tokens * heads * output_stride);
+  const Slice output = put(device, std::vector<float>(count), Access::kHost);
+  device.queue(HeadMatmul{
+      .matrices = &matrices,
+      .input = put_numbers(device, random, static_cast<size_t>(tokens * heads * input_stride)),
+      .input_stride = input_stride,
+      .tokens = tokens,
+      .output = output,
+      .output_stride = output_stride});
+  return {{output, count}};
+}
+
+inline std::vector<int32_t> random_choices(Random& random, int tokens, int chosen, int experts) {
+  std::vector<int32_t> all;
+  for (int token = 0; token < tokens; ++token) {
+    std::vector<int32_t> order(static_cast<size_t>(experts));
+    for (int i = 0; i < experts; ++i) order[static_cast<size_t>(i)] = i;
+    std::shuffle(order.begin(), order.end(), random);
+    std::sort(order.begin(), order.begin() + chosen);
+    all.insert(all.end(), order.begin(), order.begin() + chosen);
+  }
+  return all;
+}
+
+inline std::vector<MatrixId> pack_experts(Device& device, Random& random, int experts,
+                                          const FormatCase& format, const Shape& shape) {
+  std::vector<MatrixId> ids;
+  for (int i = 0; i < experts; ++i) {
+    const RandomMatrix stored(format, shape.rows, (shape.columns + 511) / 512 * 512, random());
+    ids.push_back(packed(device, {.stored = stored.matrix,
+                                  .rows = shape.rows,
+                                  .columns = shape.columns,
+                                  .steps = shape.steps,
+                                  .inputs_per_token = 4}));
+  }
+  return ids;
+}
+
+inline std::vector<Output> experts(Device& device, Random& random) {
+  const int tokens = between(random, 1, 12), all = between(random, 2, 6);
+  const int chosen = between(random, 1, std::min(4, all));
+  const int hidden = between(random, 1, 200), ffn = between(random, 1, 120);
+  const Shape up_shape{ffn, hidden, {{hidden, 0, 1}}};
+  const Shape down_shape{hidden, ffn, random_steps(random, ffn)};
+  static std::vector<std::unique_ptr<ExpertMatrices>> kept;
+  ExpertMatrices& matrices = *kept.emplace_back(std::make_unique<ExpertMatrices>());
+  matrices.gate = pack_experts(device, random, all, any_format(random), up_shape);
+  matrices.up = pack_experts(device, random, all, any_format(random), up_shape);
+  matrices.down = pack_experts(device, random, all, any_format(random), down_shape);
+  const bool has_shared = random() % 2 == 0;
+  const int shared_ffn = ffn;
+  ExpertsUp up{.matrices = &matrices,
+               .chosen = put_ints(device, random_choices(random, tokens, chosen, all)),
+               .weights = put_numbers(device, random, static_cast<size_t>(tokens * chosen)),
+               .tokens = tokens,
+               .chosen_count = chosen,
+               .input = put_numbers(device, random, static_cast<size_t>(tokens * hidden)),
+               .scratch = room(device, static_cast<size_t>(2 * tokens * chosen * ffn)),
+               .output = room(device, static_cast<size_t>(tokens * chosen * ffn)),
+               .has_shared = has_shared};
+  if (random() % 2 == 0) {
+    up.activation = Activation::kClampedSwiglu;
+    up.limit = 1.5f;
+    up.has_bias = true;
+    up.gate_bias = put_numbers(device, random, static_cast<size_t>(all * ffn));
+    up.up_bias = put_numbers(device, random, static_cast<size_t>(all * ffn));
+  }
+  MatrixId shared_down{};
+  if (has_shared) {
+    const Shape shape{shared_ffn, hidden, {{hidden, 0, 1}}};
+    up.shared = {.gate = pack_random(device, random, any_format(random), shape),
+                 .up = pack_random(device, random, any_format(random), shape),
+                 .input = up.input,
+                 .tokens = tokens,
+                 .scratch = room(device, static_cast<size_t>(tokens * shared_ffn)),
+                 .output = room(device, static_cast<size_t>(tokens * shared_ffn))};
+    shared_down = pack_random(device, random, any_format(random), down_shape);
+  }
+  const auto count = static_cast<size_t>(subtrees_of(down_shape.steps) * tokens * hidden);
+  const Slice output = put(device, std::vector<float>(count), Access::kHost);
+  const Slice biased =
+      put_numbers(device, random, static_cast<size_t>(tokens * hidden), Access::kHost);
+  const Slice bias = put_numbers(device, random, static_cast<size_t>(all * hidden));
+  device.queue(up);
+  device.queue(ExpertsDown{.matrices = &matrices,
+                           .chosen = up.chosen,
+                           .tokens = tokens,
+                           .chosen_count = chosen,
+                           .input = up.output,
+                           .has_shared = has_shared,
+                           .shared = shared_down,
+                           .shared_input = up.shared.output,
+                           .output = output});
+  device.queue(AddExpertBias{.bias = bias,
+                             .chosen = up.chosen,
+                             .weights = up.weights,
+                             .tokens = tokens,
+                             .experts = all,
+                             .chosen_count = chosen,
+                             .columns = hidden,
+                             .x = biased});
+  return {{output, count}, {biased, static_cast<size_t>(tokens * hidden)}};
+}
+
+inline std::vector<Output> embed(Device& device, Random& random) {
+  const Shape shape = random_shape(random);
+  const MatrixId id = pack_random(device, random, any_format(random), shape);
+  std::vector<int32_t> rows;
+  for (int i = between(random, 1, 9); i > 0; --i)
+    rows.push_back(between(random, -1, shape.rows - 1));
+  const size_t count = rows.size() * static_cast<size_t>(shape.columns);
+  const Slice output = put(device, std::vector<float>(count, 7.0f), Access::kHost);
+  device.queue(Embed{.matrix = id,
+                     .rows = put_ints(device, rows),
+                     .tokens = static_cast<int>(rows.size()),
+                     .output = output});
+  return {{output, count}};
+}
+
+inline std::vector<Output> norms(Device& device, Random& random) {
+  const int tokens = between(random, 1, 5), columns = between(random, 1, 900);
+  const int stride = columns + between(random, 0, 40);
+  const auto count = static_cast<size_t>(tokens * columns);
+  const auto strided = static_cast<size_t>(tokens * stride);
+  const Slice weight = put_numbers(device, random, static_cast<size_t>(columns));
+  const Slice x = put_numbers(device, random, strided);
+  const Slice y = put(device, std::vector<float>(strided), Access::kHost);
+  const Slice added = put_numbers(device, random, count);
+  const Slice sum = put_numbers(device, random, count, Access::kHost);
+  const Slice normed = room(device, count, Access::kHost);
+  device.queue(RmsNorm{x, weight, tokens, columns, 1e-5f, y, stride});
+  device.queue(RmsNorm{y, weight, tokens, columns, 1e-6f, y, stride});  // in place
+  device.queue(AddRmsNorm{added, sum, weight, tokens, columns, 1e-6f, normed});
+  return {{y, strided}, {sum, count}, {normed, count}};
+}
+
+inline std::vector<Output> rotations(Device& device, Random& random) {
+  const int tokens = between(random, 1, 5), heads = between(random, 1, 4);
+  const int half = between(random, 1, 70), head_dim = 2 * half + between(random, 0, 10);
+  const int x_offset = between(random, 0, 5), y_offset = between(random, 0, 5);
+  const int x_stride = x_offset + head_dim, y_stride = y_offset + head_dim + 3;
+  const Slice table = put_numbers(device, random, static_cast<size_t>(tokens * 2 * half));
+  const auto count = static_cast<size_t>(tokens * heads * head_dim);
+  const Slice x = put_numbers(device, random, count, Access::kHost);
+  const Slice pairs = put_numbers(device, random, static_cast<size_t>(tokens * heads * x_stride));
+  const auto rotated = static_cast<size_t>(tokens * heads * y_stride);
+  const Slice y = put(device, std::vector<float>(rotated), Access::kHost);
+  device.queue(Rope{x, table, tokens, heads, head_dim, half});
+  device.queue(RotatePairs{pairs, x_stride, x_offset, table, tokens, heads, 2 * half, y, y_stride,
+                           y_offset});
+  return {{x, count}, {y, rotated}};
+}
+
+inline std::vector<Output> elementwise(Device& device, Random& random) {
+  const int tokens = between(random, 1, 6), columns = between(random, 1, 300);
+  const auto count = static_cast<size_t>(tokens * columns);
+  const Slice x = put_numbers(device, random, count, Access::kHost);
+  const Slice copied = room(device, count, Access::kHost);
+  const int stride = columns + 5;
+  const auto spread_count = static_cast<size_t>(tokens * stride);
+  const Slice spread = put(device, std::vector<float>(spread_count), Access::kHost);
+  std::vector<int32_t> rows;
+  for (int i = 0; i < tokens; ++i) rows.push_back(between(random, 0, tokens - 1));
+  device.queue(
+      AddBias{x, put_numbers(device, random, static_cast<size_t>(columns)), tokens, columns});
+  device.queue(
+      ScaleRows{x, put_numbers(device, random, static_cast<size_t>(tokens)), tokens, columns});
+  device.queue(Add{put_numbers(device, random, count), count, x});
+  device.queue(CopyRows{x, put_ints(device, rows), tokens, columns, copied});
+  device.queue(CopyColumns{x, tokens, columns, {spread.buffer, 2}, stride});
+  return {{x, count}, {copied, count}, {spread, spread_count}};
+}
+
+// Keys and values of a sequence, then attention of some of its tokens.
+inline std::vector<Output> attention(Device& device, Random& random) {
+  constexpr int kPages = 5;
+  const auto kind = static_cast<KvKind>(between(random, 0, 3));
+  const int kv_heads = between(random, 1, 3), heads_per_kv = between(random, 1, 4);
+  const int head_dim = 4 * between(random, 1, 40), value_dim = between(random, 1, head_dim);
+  const int positions = between(random, 1, kPages * kPagePositions);
+  const size_t elements =
+      static_cast<size_t>(kv_heads) * page_head_stride(kind, head_dim) / Slice::kElementBytes;
+  const size_t page_stride = 2 * elements;
+  // Garbage in slots beyond the position must not matter.
+  const Slice state = put(device, std::vector<float>(page_stride * kPages, 1e30f), Access::kHost);
+  const LayerPages pages{.kind = kind,
+                         .keys = state,
+                         .values = {state.buffer, elements},
+                         .page_stride = page_stride,
+                         .head_dim = head_dim,
+                         .value_dim = value_dim,
+                         .kv_heads = kv_heads};
+  std::vector<int32_t> list(kPages);
+  for (int i = 0; i < kPages; ++i) list[static_cast<size_t>(i)] = i;
+  std::shuffle(list.begin(), list.end(), random);
+  std::vector<int32_t> page, slot;
+  for (int i = 0; i < positions; ++i) {
+    page.push_back(list[static_cast<size_t>(i / kPagePositions)]);
+    slot.push_back(i % kPagePositions);
+  }
+  const int keys_stride = kv_heads * head_dim + between(random, 0, 3);
+  const int values_stride = kv_heads * value_dim + between(random, 0, 3);
+  const auto stored = static_cast<size_t>(positions);
+  device.queue(
+      StoreKv{.pages = pages,
+              .keys = put_numbers(device, random, stored * static_cast<size_t>(keys_stride)),
+              .values = put_numbers(device, random, stored * static_cast<size_t>(values_stride)),
+              .keys_stride = keys_stride,
+              .values_stride = values_stride,
+              .page = put_ints(device, page),
+              .slot = put_ints(device, slot),
+              .tokens = positions});
+  const int tokens = between(random, 1, 4), heads = kv_heads * heads_per_kv;
+  std::vector<int32_t> at, offsets(static_cast<size_t>(tokens), 0);
+  for (int i = 0; i < tokens; ++i) at.push_back(between(random, 0, positions - 1));
+  const int head_begin = heads_per_kv * between(random, 0, 2);
+  const auto count = static_cast<size_t>(tokens * heads * value_dim);
+  const Slice output = room(device, count, Access::kHost);
+  Attention op{.pages = pages,
+               .query = put_numbers(device, random, static_cast<size_t>(tokens * heads * head_dim)),
+               .positions = put_ints(device, at),
+               .page_lists = put_ints(device, list),
+               .list_offsets = put_ints(device, offsets),
+               .tokens = tokens,
+               .heads = heads,
+               .head_begin = head_begin,
+               .heads_per_kv = heads_per_kv,
+               .kv_begin = head_begin / heads_per_kv,
+               .window = random() % 2 == 0 ? 0 : between(random, 1, 150),
+               .scale = 0.125f,
+               .has_sinks = random() % 2 == 0,
+               .output = output};
+  op.sinks = put_numbers(device, random, static_cast<size_t>(heads));
+  device.queue(op);
+  return {{state, page_stride * kPages}, {output, count}};
+}
+
+// The operations between products and attention, which become one kernel.
+inline std::vector<Output> heads_and_store(Device& device, Random& random) {
+  const int tokens = between(random, 1, 5), half = between(random, 1, 40);
+  const int head_dim = 4 * ((2 * half + 3) / 4 + between(random, 0, 3));
+  const int heads = between(random, 1, 5), kv_heads = between(random, 1, 3);
+  const auto kind = static_cast<KvKind>(between(random, 0, 3));
+  const size_t elements =
+      static_cast<size_t>(kv_heads) * page_head_stride(kind, head_dim) / Slice::kElementBytes;
+  const Slice state = put(device, std::vector<float>(2 * elements), Access::kHost);
+  const LayerPages pages{.kind = kind,
+                         .keys = state,
+                         .values = {state.buffer, elements},
+                         .page_stride = 2 * elements,
+                         .head_dim = head_dim,
+                         .value_dim = head_dim,
+                         .kv_heads = kv_heads};
+  const auto query_count = static_cast<size_t>(tokens * heads * head_dim);
+  const auto key_count = static_cast<size_t>(tokens * kv_heads * head_dim);
+  const Slice query = put_numbers(device, random, query_count, Access::kHost);
+  const Slice key = put_numbers(device, random, key_count, Access::kHost);
+  const Slice value = put_numbers(device, random, key_count, Access::kHost);
+  const Slice table = put_numbers(device, random, static_cast<size_t>(tokens * 2 * half));
+  std::vector<int32_t> page(static_cast<size_t>(tokens), 0), slot;
+  for (int i = 0; i < tokens; ++i) slot.push_back(7 * i);
+  const Slice pages_of = put_ints(device, page), slots_of = put_ints(device, slot);
+  const auto width = [&](int count) { return static_cast<size_t>(count * head_dim); };
+  const Slice query_bias = put_numbers(device, random, width(heads));
+  const Slice key_bias = put_numbers(device, random, width(kv_heads));
+  const Slice value_bias = put_numbers(device, random, width(kv_heads));
+  const Slice query_weight = put_numbers(device, random, width(1));
+  const Slice key_weight = put_numbers(device, random, width(1));
+  const Slice factors = put_numbers(device, random, static_cast<size_t>(tokens));
+  const bool has_bias = random() % 2 == 0, has_norms = random() % 2 == 0;
+  const auto norm_and_rotate = [&](Slice weight, Slice x, int count) {
+    if (has_norms) device.queue(RmsNorm{x, weight, tokens * count, head_dim, 1e-6f, x, head_dim});
+    device.queue(Rope{x, table, tokens, count, head_dim, half});
+  };
+  if (has_bias) {
+    device.queue(AddBias{query, query_bias, tokens, heads * head_dim});
+    device.queue(AddBias{key, key_bias, tokens, kv_heads * head_dim});
+    device.queue(AddBias{value, value_bias, tokens, kv_heads * head_dim});
+  }
+  norm_and_rotate(query_weight, query, heads);
+  norm_and_rotate(key_weight, key, kv_heads);
+  if (random() % 2 == 0) device.queue(ScaleRows{query, factors, tokens, heads * head_dim});
+  device.queue(StoreKv{.pages = pages,
+                       .keys = key,
+                       .values = value,
+                       .keys_stride = kv_heads * head_dim,
+                       .values_stride = kv_heads * head_dim,
+                       .page = pages_of,
+                       .slot = slots_of,
+                       .tokens = tokens});
+  return {{query, query_count}, {key, key_count}, {value, key_count}, {state, 2 * elements}};
+}
+
+// The same with latent attention.
+inline std::vector<Output> latent_and_store(Device& device, Random& random) {
+  const int tokens = between(random, 1, 4), heads = between(random, 1, 4);
+  const int columns = 4 * between(random, 1, 60), dims = 4 * between(random, 1, 12);
+  const int head_dim = columns + dims, nope = between(random, 1, 30);
+  const auto kind = static_cast<KvKind>(between(random, 0, 3));
+  const size_t elements = page_head_stride(kind, head_dim) / Slice::kElementBytes;
+  const Slice state = put(device, std::vector<float>(2 * elements), Access::kHost);
+  const LayerPages pages{.kind = kind,
+                         .keys = state,
+                         .values = {state.buffer, elements},
+                         .page_stride = 2 * elements,
+                         .head_dim = head_dim,
+                         .value_dim = columns,
+                         .kv_heads = 1};
+  const auto absorbed_count = static_cast<size_t>(tokens * heads * head_dim);
+  const auto latent_count = static_cast<size_t>(tokens * head_dim);
+  const int stride = nope + dims;
+  const Slice query = put_numbers(device, random, static_cast<size_t>(tokens * heads * stride));
+  const Slice absorbed = put_numbers(device, random, absorbed_count, Access::kHost);
+  const Slice latent = put_numbers(device, random, latent_count, Access::kHost);
+  const Slice weight = put_numbers(device, random, static_cast<size_t>(columns));
+  const Slice table = put_numbers(device, random, static_cast<size_t>(tokens * dims));
+  std::vector<int32_t> slot;
+  for (int i = 0; i < tokens; ++i) slot.push_back(15 * i);
+  const Slice page = put_ints(device, std::vector<int32_t>(static_cast<size_t>(tokens), 0));
+  const Slice slots = put_ints(device, slot);
+  device.queue(
+      RotatePairs{query, stride, nope, table, tokens, heads, dims, absorbed, head_dim, columns});
+  device.queue(RmsNorm{latent, weight, tokens, columns, 1e-6f, latent, head_dim});
+  device.queue(
+      RotatePairs{latent, head_dim, columns, table, tokens, 1, dims, latent, head_dim, columns});
+  device.queue(StoreKv{.pages = pages,
+                       .keys = latent,
+                       .values = latent,
+                       .keys_stride = head_dim,
+                       .values_stride = head_dim,
+                       .page = page,
+                       .slot = slots,
+                       .tokens = tokens});
+  return {{absorbed, absorbed_count}, {latent, latent_count}, {state, 2 * elements}};
+}
+
+inline std::vector<Output> biased_norm(Device& device, Random& random) {
+  const int tokens = between(random, 1, 4), columns = between(random, 1, 500);
+  const auto count = static_cast<size_t>(tokens * columns);
+  const Slice sum = put_numbers(device, random, count, Access::kHost);
+  const Slice y = room(device, count, Access::kHost);
+  const Slice x = put_numbers(device, random, count);
+  const Slice bias = put_numbers(device, random, static_cast<size_t>(columns));
+  const Slice weight = put_numbers(device, random, static_cast<size_t>(columns));
+  device.queue(Add{x, count, sum});
+  device.queue(AddBias{sum, bias, tokens, columns});
+  device.queue(RmsNorm{sum, weight, tokens, columns, 1e-5f, y});
+  return {{sum, count}, {y, count}};
+}
+
+inline std::vector<Output> route(Device& device, Random& random) {
+  const int tokens = between(random, 1, 4), groups = between(random, 1, 4);
+  const int experts = groups * between(random, 4, 40);
+  const int chosen = between(random, 1, std::min(8, experts / groups));
+  std::vector<float> scores = numbers(random, static_cast<size_t>(tokens * experts));
+  for (float& score : scores) {
+    if (random() % 8 == 0) score = scores[random() % scores.size()];  // equals
+  }
+  const auto slots = static_cast<size_t>(tokens * chosen);
+  const Slice output = room(device, slots, Access::kHost);
+  const Slice weights = room(device, slots, Access::kHost);
+  Route op{.scores = put(device, scores),
+           .tokens = tokens,
+           .experts = experts,
+           .chosen = chosen,
+           .is_sigmoid = random() % 2 == 0,
+           .groups = groups,
+           .chosen_groups = between(random, 1, groups),
+           .normalises = random() % 2 == 0,
+           .factor = 2.5f,
+           .output = output,
+           .weights = weights};
+  op.bias = put_numbers(device, random, static_cast<size_t>(experts));
+  device.queue(op);
+  return {{output, slots}, {weights, slots}};
+}
+
+struct NamedCase {
+  const char* name;
+  Build build;
+};
+inline const NamedCase kCases[] = {
+    {"matmul", matmul},
+    {"gate and up", gated_up},
+    {"heads", head_matmul},
+    {"experts", experts},
+    {"embed", embed},
+    {"norms", norms},
+    {"rotations", rotations},
+    {"elementwise", elementwise},
+    {"attention", attention},
+    {"route", route},
+    {"heads and store", heads_and_store},
+    {"latent and store", latent_and_store},
+    {"biased norm", biased_norm},
+};
+
+}  // namespace lockstep::testing

@@ -1,0 +1,94 @@
+// Whole models on GPUs: the bits of the processor, alone, in a group of GPUs, and in a group that
+// mixes both. Tests install a software GPU.
+#include <doctest/doctest.h>
+
+#if defined(LOCKSTEP_HAS_GPU)
+
+#include "engine/variant.h"
+#include "support/golden.h"
+#include "support/rank_threads.h"
+
+using namespace lockstep;
+
+namespace {
+
+std::vector<Variant> variants_on_gpus() {
+  return {
+      {"one GPU", {.device = "vulkan"}},
+      {"chunks of 7", {.device = "vulkan"}, 7},
+      {"2 GPUs", {.shares = {1, 1}, .device = "vulkan"}},
+      {"a GPU leads a processor, 3:1", {.shares = {3, 1}, .device = "vulkan,cpu"}},
+      {"a processor leads a GPU over tcp",
+       {.shares = {1, 1}, .link = LinkKind::kTcp, .device = "cpu,vulkan"}},
+      {"3 ranks, 2:1:1", {.shares = {2, 1, 1}, .device = "cpu,vulkan,vulkan"}, 32},
+      {"4 ranks", {.shares = {1, 1, 1, 1}, .device = "vulkan,cpu,cpu,vulkan"}},
+      {"2 stages", {.shares = {1, 1}, .stages = 2, .device = "vulkan,cpu"}},
+  };
+}
+
+// `count` of the variants, from number `first` on: all of them for each case would take minutes.
+void check_on_gpus(const std::string& folder, const Setup& rounding, const GenerateRequest& request,
+                   size_t first, size_t count) {
+  Setup alone = rounding;
+  alone.device = "cpu";
+  const Answer reference = run_ranks(folder, alone, {request}).answers[0];
+  REQUIRE(reference.error.empty());
+  const std::vector<Variant> all = variants_on_gpus();
+  for (size_t i = first; i < first + count; ++i) {
+    const Variant& variant = all[i % all.size()];
+    Setup setup = variant.setup;
+    setup.exact = rounding.exact;
+    setup.kv = rounding.kv;
+    GenerateRequest varied = request;
+    varied.chunk = variant.chunk;
+    const Outcome outcome = run_ranks(folder, setup, {varied});
+    CHECK_MESSAGE(same_bits(outcome.answers[0], reference), variant.name);
+  }
+}
+
+GenerateRequest golden_request(const std::string& folder, int tokens) {
+  return {.prompt = read_golden(folder).prompt, .max_tokens = tokens, .prompt_logits = true};
+}
+
+}  // namespace
+
+TEST_CASE("golden cases on GPUs have the bits of the processor") {
+  size_t number = 0;
+  for (const std::string& name : all_golden_cases()) {
+    CAPTURE(name);
+    const std::string folder = golden_folder(name);
+    check_on_gpus(folder, {}, golden_request(folder, 8), 3 * number, 2);
+    check_on_gpus(folder, {.exact = true}, golden_request(folder, 2), 3 * number + 2, 1);
+    ++number;
+  }
+}
+
+TEST_CASE("each kind of keys and values has the bits of the processor on a GPU") {
+  size_t number = 0;
+  for (const char* name : {"llama3-bf16", "gptoss-mxfp4", "deepseekv3-bf16"}) {
+    CAPTURE(name);
+    for (const KvKind kind : {KvKind::kF32, KvKind::kBF16, KvKind::kQ8}) {
+      const std::string folder = golden_folder(name);
+      check_on_gpus(folder, {.kv = kind}, golden_request(folder, 4), number++, 1);
+    }
+  }
+}
+
+TEST_CASE("stories260K tells its story on a GPU, with others in its batch") {
+  const std::string folder = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
+  std::vector<GenerateRequest> requests;
+  for (int i = 0; i < 5; ++i) {
+    std::vector<int32_t> prompt;
+    for (int k = 0; k < 3 + 20 * i; ++k) prompt.push_back(3 + (k * 37 + i) % 240);
+    requests.push_back({.prompt = prompt, .max_tokens = 40, .prompt_logits = true});
+  }
+  const std::vector<Answer> expected = run_ranks(folder, {}, requests).answers;
+  for (const char* devices : {"vulkan,vulkan", "vulkan,cpu"}) {
+    const Outcome outcome = run_ranks(folder, {.shares = {2, 1}, .device = devices}, requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      CHECK(same_bits(outcome.answers[i], expected[i]));
+    }
+  }
+}
+
+#endif
