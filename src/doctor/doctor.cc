@@ -10,6 +10,7 @@
 #include "doctor/checks/clock_checks.h"
 #include "doctor/checks/cluster_checks.h"
 #include "doctor/checks/firewall_checks.h"
+#include "doctor/checks/gpu_checks.h"
 #include "doctor/checks/mac_checks.h"
 #include "doctor/checks/memory_checks.h"
 #include "doctor/checks/network_checks.h"
@@ -72,7 +73,10 @@ void sort_by_severity(Findings& findings) {
 }  // namespace
 
 Findings examine(uint16_t http_port) {
-  return examine(http_port, ask_node(http_port));
+  Findings all = examine(http_port, ask_node(http_port));
+  append(all, judge_gpus(collect_gpus()));
+  sort_by_severity(all);
+  return all;
 }
 
 Findings examine(uint16_t http_port, const Result<Json>& status) {

@@ -17,7 +17,8 @@ inline constexpr uint16_t kUsualHttpPort = 8600;
 
 // All findings: first what is ok, then notes, then problems, so that a terminal ends with them.
 Findings examine(uint16_t http_port);
-// The same with that node's answer to GET /cluster/status, for the node itself.
+// The same with that node's answer to GET /cluster/status, for the node itself. GPUs are left out:
+// a driver that crashes would end the node.
 Findings examine(uint16_t http_port, const Result<Json>& status);
 
 // The Thunderbolt cables between Macs, and the pairs without one, from a file of each: its output

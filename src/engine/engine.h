@@ -99,6 +99,7 @@ struct LoadReport {
   int first_layer = -1;
   int last_layer = -1;
   QuantisationReport quantised;  // with `bits`: for this rank's parts
+  std::string device;            // Device::description()
 };
 
 class Engine {

@@ -11,6 +11,7 @@
 
 #include "collective/plan/algorithm.h"
 #include "collective/plan/wire.h"
+#include "device/device_kinds.h"
 #include "model/config/kv_kind.h"
 #include "model/config/run_limits.h"
 #include "transport/link_options.h"
@@ -28,7 +29,7 @@ struct GroupSpec {
   int context = 0;           // positions of one sequence; 0: see context_for()
   int sequences_max = kSequencesDefault;       // that run together
   int batch_tokens_max = kBatchTokensDefault;  // in one step; longer prompts are fed in chunks
-  std::string device = "cpu";                  // "delayed": the test device
+  std::string device{kDeviceDefault};          // or one for each rank: device_kind_of()
   bool exact = false;        // activations stay float32 where weights are quantised
   std::optional<KvKind> kv;  // of keys and values; not set: see kv_of()
   int bits = 0;              // not 0: weights are quantised to this many bits while they are read

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "device/open/slowed_device.h"
+#include "device/device_kinds.h"
 #include "model/load/open_model.h"
 #include "model/load/shape_model.h"
 

@@ -34,6 +34,8 @@ class CommandLine(unittest.TestCase):
             self.assertIn(command, overview)
             self.assertIn("Usage", harness.run(command, "--help").stdout)
         self.assertNotIn("worker ", overview)
+        for command in (["run"], ["serve"], ["logits"], ["bench"], ["bench", "serve"]):
+            self.assertRegex(harness.run(*command, "--help").stdout, r"--device TEXT +where ranks compute: auto, cpu", command)
 
     def test_flags_and_models_that_do_not_exist(self):
         self.check_refused(["frobnicate"], "no command frobnicate")
@@ -46,6 +48,9 @@ class CommandLine(unittest.TestCase):
         self.check_refused(["logits", LLAMA, "--ids", "1", "--link", "pigeon"], "pigeon")
         self.check_refused(["logits", LLAMA, "--ids", "999"], "999")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--kv", "f8"], "f8")
+        self.check_refused(["logits", LLAMA, "--ids", "1", "--device", "vulcan"],
+                           'there is no device "vulcan"; use auto, cpu, vulkan or vulkan:N')
+        self.check_refused(["run", harness.STORIES, "x", "--ranks", "3", "--device", "cpu,auto"], "too few for rank 2")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--kv", "q8", "--exact"], "leave out --kv q8")
         self.check_refused(["serve", harness.STORIES, "--port", "0", "--kv", "q8", "--exact"], "leave out --kv q8")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--parallel", "pigeon"], "pigeon")
@@ -113,7 +118,7 @@ class CommandLine(unittest.TestCase):
             self.assertEqual((link["a"], link["b"], link["path"]), (0, 1, "tcp"))
             self.assertIn("/nowhere/librdma.so", link["reason"])
             text = harness.run("status", "--port", node.port).stdout
-        for part in ("stories260K: ready", "2 ranks", str(model["ranks"][1]["pid"]), " 0 - 1   tcp", link["reason"]):
+        for part in ("stories260K: ready", "2 ranks", str(model["ranks"][1]["pid"]), model["ranks"][1]["device"], " 0 - 1   tcp", link["reason"]):
             self.assertIn(part, text)
 
     def test_broken_checkpoints(self):

@@ -139,8 +139,12 @@ TEST_CASE("small messages arrive unchanged") {
   CHECK(copies.value()[0].p50_us == 2);
   CHECK(copies.value()[1].b == 2);
   CHECK(copies.value()[1].gbit_s == 9);
-  const auto report = decode_report(
-      encode_report({.weight_bytes = 1, .state_bytes = 3, .vocab_size = 5, .identity = "ab"}));
+  const auto report = decode_report(encode_report({.weight_bytes = 1,
+                                                   .state_bytes = 3,
+                                                   .vocab_size = 5,
+                                                   .identity = "ab",
+                                                   .device = "cpu (avx2, 8 threads)"}));
+  CHECK(report.value().device == "cpu (avx2, 8 threads)");
   CHECK(report.value().state_bytes == 3);
   CHECK(report.value().vocab_size == 5);
   CHECK(report.value().identity == "ab");

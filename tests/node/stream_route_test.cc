@@ -523,7 +523,12 @@ TEST_CASE("a model's status is sent whole") {
   status.running = 12;
   status.vocab_size = 32'000;
   status.identity = "ab";
-  status.ranks = {{.rank = 1, .pid = 77, .node = "box", .weight_bytes = 5, .state_bytes = 6}};
+  status.ranks = {{.rank = 1,
+                   .pid = 77,
+                   .node = "box",
+                   .weight_bytes = 5,
+                   .state_bytes = 6,
+                   .device = "vulkan: GPU"}};
   const auto read = decode_status(encode_status(status));
   REQUIRE(read.ok());
   CHECK(encode_status(read.value()) == encode_status(status));
@@ -532,5 +537,6 @@ TEST_CASE("a model's status is sent whole") {
   CHECK(read.value().running == 12);
   CHECK(read.value().identity == "ab");
   CHECK(read.value().ranks[0].node == "box");
+  CHECK(read.value().ranks[0].device == "vulkan: GPU");
   CHECK(!decode_status("{\"state\":9}").ok());
 }

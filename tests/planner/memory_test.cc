@@ -48,6 +48,7 @@ class WatchedDevice final : public Device {
   }
   void take_back() override { device_->take_back(); }
   uint64_t wait_count() const override { return device_->wait_count(); }
+  std::string description() const override { return device_->description(); }
 
   uint64_t allocated() const { return allocated_; }
   uint64_t packed() const { return packed_; }

@@ -70,7 +70,8 @@ class FakeModel : public ModelService {
                              .weight_bytes = 400,
                              .read_bytes = 410,
                              .token_bytes = 300,
-                             .state_bytes = 50});
+                             .state_bytes = 50,
+                             .device = "vulkan: a GPU"});
     status_.links.push_back({.use = {.peer = 1,
                                      .path = LinkPath::kTcp,
                                      .rails = 2,

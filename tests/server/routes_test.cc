@@ -92,7 +92,7 @@ TEST_CASE("the status is complete") {
   CHECK(at(status, "models", 0, "context") == 1000);
   CHECK(dump_json(at(status, "models", 0, "ranks", 1)) ==
         R"({"rank":1,"pid":42,"weight_bytes":400,"read_bytes":410,)"
-        R"("token_bytes":300,"state_bytes":50,"node":")" +
+        R"("token_bytes":300,"state_bytes":50,"device":"vulkan: a GPU","node":")" +
             text_at(at(status, "nodes", 0, "id")) + R"("})");
   const Json& link = at(status, "models", 0, "links", 0);
   CHECK(at(link, "a") == 0);

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/bench/constraint_bench.h"
+#include "cli/bench/explain_device.h"
 #include "cli/bench/mixed_bench.h"
 #include "cli/bench/model_bench.h"
 #include "cli/bench/parallel_bench.h"
@@ -32,6 +33,7 @@ struct CollectiveFlags {
 struct BenchFlags {
   ModelBenchFlags model;
   ShapeFlags shape;
+  bool explains_device = false;
   bool json = false;
 };
 
@@ -273,6 +275,8 @@ void add_bench_command(CLI::App& app, Command& chosen) {
       ->add_option("--streams", model.streams,
                    "sequences that generate at once; decode is the speed of all (default 1)")
       ->check(CLI::Range(1, 1024));
+  command->add_flag("--explain-device", flags->explains_device,
+                    "measure nothing: what a token after the prompt costs on a GPU, as planned");
   command->add_flag("--json", flags->json, "one JSON value");
   add_group_flags(*command, model.group);
   command->callback([flags, &chosen] {
@@ -287,6 +291,11 @@ void add_bench_command(CLI::App& app, Command& chosen) {
     }
     if (!has_shape) flags->model.group.spec.bits = shape.bits;
     chosen = [flags, has_shape] {
+      if (flags->explains_device) {
+        const ModelBenchFlags& model = flags->model;
+        return finish_bench(explain_device({model.group.model, flags->shape, model.prompt_tokens}),
+                            flags->json, print_explanation);
+      }
       return finish_bench(
           has_shape ? bench_shape(flags->shape, flags->model) : bench_model(flags->model),
           flags->json, print_model_bench);

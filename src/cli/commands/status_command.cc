@@ -24,11 +24,12 @@ std::string bytes(const Json& object, std::string_view key) {
 
 void print_rank_status(std::span<const Json> ranks) {
   if (ranks.empty()) return;
-  print_line("  rank      pid     weights        read       state");
+  print_line("  rank      pid     weights        read       state  device");
   for (const Json& rank : ranks) {
-    print_line(fmt::format("  {:>4} {:>8} {:>11} {:>11} {:>11}", number_in(rank, "rank"),
+    print_line(fmt::format("  {:>4} {:>8} {:>11} {:>11} {:>11}  {}", number_in(rank, "rank"),
                            number_in(rank, "pid"), bytes(rank, "weight_bytes"),
-                           bytes(rank, "read_bytes"), bytes(rank, "state_bytes")));
+                           bytes(rank, "read_bytes"), bytes(rank, "state_bytes"),
+                           text_in(rank, "device")));
   }
 }
 

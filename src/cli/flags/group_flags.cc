@@ -14,6 +14,7 @@
 #include "cli/text/terminal_text.h"
 #include "cli/text/transfer_text.h"
 #include "cli/text/wait_line.h"
+#include "device/device_kinds.h"
 #include "hub/files/model_id.h"
 #include "hub/model_cache.h"
 #include "model/load/shape_model.h"
@@ -159,7 +160,11 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
                    "keep keys and values in float32, and activations where weights are quantised "
                    "(slower)");
   add_kv_flag(command, spec.kv);
-  command.add_option("--device", spec.device, "cpu, or delayed (a device for tests)")->group("");
+  command.add_option(
+      "--device", spec.device,
+      fmt::format("where ranks compute: {}, or one of these for each rank as in vulkan,cpu; auto "
+                  "is the first GPU, if there is one that can be used (default {})",
+                  kDeviceKinds, kDeviceDefault));
 }
 
 void add_load_limits(CLI::App& command, GroupFlags& flags) {
@@ -213,6 +218,7 @@ Result<GroupSupervisorOptions> group_options(const GroupFlags& flags) {
   const int stages = TRY(stage_count(flags, spec.size()));
   TRY(check_link_options(spec.link));
   TRY(check_kv(spec.exact, spec.kv));
+  TRY(check_device_kinds(spec.device, spec.size()));
   spec.link.stages = stages;
   if (spec.bits != 0 && !is_affine_bits(spec.bits)) {
     return Error{ErrorCode::kInvalidArgument,

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/hex.h"
 #include "base/log.h"
-#include "device/open/slowed_device.h"
+#include "device/device_kinds.h"
 #include "engine/run/model_engine.h"
 #include "engine/run/model_identity.h"
 #include "model/load/shape_model.h"
@@ -68,7 +68,8 @@ Status ModelEngine::load(const EngineOptions& options) {
              .context = context,
              .vocab_size = config.vocab_size,
              .first_layer = report_.first_layer,
-             .last_layer = report_.last_layer};
+             .last_layer = report_.last_layer,
+             .device = device_->description()};
   if (pipeline_->is_leader()) report_.identity = identity_text(spec);
   if (quantising) report_.quantised = quantisation_report(*quantising, config);
   return Ok{};

@@ -130,6 +130,7 @@ std::vector<RankStatus> WorkerGroup::ranks() const {
     status.state_bytes = worker->report.state_bytes;
     status.first_layer = worker->report.first_layer;
     status.last_layer = worker->report.last_layer;
+    status.device = worker->report.device;
     status.share = options_.setup.spec.shares[ranks.size()];
     ranks.push_back(status);
   }

@@ -34,7 +34,8 @@ struct RankStatus {
   // The layers of its stage; -1: not known.
   int first_layer = -1;
   int last_layer = -1;
-  double share = 0;  // of the model, in any scale; 0: not known
+  double share = 0;    // of the model, in any scale; 0: not known
+  std::string device;  // where it computes: Device::description(); empty: not known
 };
 
 // The weights of all ranks together, while a model is loaded.

@@ -128,6 +128,7 @@ std::string encode_report(const LoadReport& report) {
   object["identity"] = report.identity;
   object["first_layer"] = report.first_layer;
   object["last_layer"] = report.last_layer;
+  object["device"] = report.device;
   JsonArray quantised;
   for (const TensorError& tensor : report.quantised.tensors()) {
     quantised.push_back(JsonObject{{"name", tensor.name},
@@ -164,6 +165,8 @@ Result<LoadReport> decode_report(std::string_view payload) {
   report.identity = TRY(need_string(json, "identity"));
   report.first_layer = TRY(need_int32(json, "first_layer"));
   report.last_layer = TRY(need_int32(json, "last_layer"));
+  // Workers of earlier programs do not say it.
+  if (find(json, "device") != nullptr) report.device = TRY(need_string(json, "device"));
   for (const Json& tensor : TRY(need_array(json, "quantised"))) {
     report.quantised.add(TRY(decode_tensor_error(tensor)));
   }

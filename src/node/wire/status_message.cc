@@ -13,6 +13,7 @@ constexpr int64_t kIntMax = INT32_MAX;
 constexpr size_t kLinkBytesMax = 256;
 constexpr size_t kNodeNameBytesMax = 256;
 constexpr size_t kIdentityBytesMax = 256;
+constexpr size_t kDeviceBytesMax = 1024;
 constexpr size_t kRanksMax = 64;
 constexpr size_t kReplacementBytes = 3;  // for an invalid byte
 
@@ -42,6 +43,10 @@ Result<RankStatus> decode_rank(const Json& json) {
     rank.first_layer = begin;
     rank.last_layer = end - 1;
   }
+  // Earlier programs do not say it.
+  if (find(json, "device") != nullptr) {
+    rank.device = TRY(text_field(json, "device", kDeviceBytesMax));
+  }
   return rank;
 }
 
@@ -58,7 +63,8 @@ std::string encode_status(const ModelStatus& status) {
                                {"token_bytes", as_number(rank.token_bytes)},
                                {"state_bytes", as_number(rank.state_bytes)},
                                {"layer_begin", std::max(0, rank.first_layer)},
-                               {"layer_end", rank.last_layer + 1}});
+                               {"layer_end", rank.last_layer + 1},
+                               {"device", json_text(rank.device, kDeviceBytesMax)}});
   }
   return dump_json(JsonObject{{"state", static_cast<int>(status.state)},
                               {"last_error", json_text(status.last_error, kStatusErrorBytesMax)},

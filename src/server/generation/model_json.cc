@@ -59,6 +59,7 @@ JsonObject rank_json(const RankStatus& rank) {
                   {"state_bytes", rank.state_bytes}};
   if (rank.first_layer >= 0) json["layers"] = JsonArray{rank.first_layer, rank.last_layer};
   if (rank.share > 0) json["share"] = rank.share;
+  if (!rank.device.empty()) json["device"] = rank.device;
   return json;
 }
 
