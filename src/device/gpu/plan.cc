@@ -366,8 +366,7 @@ void Planner::plan_attention(const Attention& op, size_t begin, size_t count) {
                          .kv_begin = static_cast<uint32_t>(op.kv_begin),
                          .window = static_cast<uint32_t>(op.window),
                          .scale = op.scale},
-         {state_of(op.pages), query, positions, offsets, lists, sinks, states},
-         {output, states});
+         {state_of(op.pages), query, positions, offsets, lists, sinks, states}, {output, states});
   }
 }
 
