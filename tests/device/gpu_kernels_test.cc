@@ -42,18 +42,18 @@ TEST_CASE("attention of some pages at a time has the same bits") {
   for (uint32_t seed = 0; seed < 40; ++seed) devices.compare(attention, seed);
 }
 
-// A dispatch that does not wait for another, but should, then mostly plays before it. Not run by
-// default: Mesa 22.3's software GPU now and then crashes on the many thousands of dispatches of one
-// workgroup (2 of 8 runs). `device_test -ns -tc="workgroups*"` runs it.
-TEST_CASE("workgroups between two barriers play in any order" * doctest::skip()) {
+// A dispatch that does not wait for another, but should, then mostly plays before it.
+TEST_CASE("workgroups between two barriers play in any order") {
   for (uint32_t seed = 1; seed <= 3; ++seed) {
     compare_all({.specialises = false, .shuffle_seed = seed}, 10);
   }
 }
 
-TEST_CASE("a plan without barriers that plays in any order has other bits" * doctest::skip()) {
+// Only operations whose numbers are no addresses: a page or a row that is read before it is written
+// may lie anywhere.
+TEST_CASE("a plan without barriers that plays in any order has other bits") {
   Devices devices({.specialises = false, .shuffle_seed = 1, .omits_barriers = true});
-  for (auto* const build : {matmul, experts, norms, elementwise, attention}) {
+  for (auto* const build : {matmul, gated_up, head_matmul, experts, norms}) {
     size_t different = 0;
     for (uint32_t seed = 0; seed < 10; ++seed) different += devices.differences(build, seed);
     CHECK(different > 0);
