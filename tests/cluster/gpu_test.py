@@ -14,7 +14,7 @@ BODY = {"prompt": "Lily and Tom", "temperature": 0.9, "seed": 5, "max_tokens": 1
 
 
 def gpu_findings():
-    """What the doctor says of GPUs. It exits with 1 if anything else of this machine is wrong."""
+    """Runs the doctor and returns its findings about GPUs. Its exit status also depends on other findings, so it is ignored."""
     return [finding for finding in json.loads(harness.run("doctor", "--json").stdout)["findings"] if finding["check"] == "gpu"]
 
 

@@ -73,7 +73,8 @@ class Devices {
          .avoids_dot = options.avoids_dot,
          .shuffle_seed = options.shuffle_seed,
          .omits_barriers = options.omits_barriers},
-        {.specialises = options.specialises, .attention_pages_max = options.attention_pages_max});
+        gpu::PlanOptions{.specialises = options.specialises,
+                         .attention_pages_max = options.attention_pages_max});
     if (!gpu.ok()) FAIL(gpu.error().message);
     gpu_ = std::move(gpu.value());
   }

@@ -25,7 +25,7 @@ struct BothDevices {
   BothDevices() {
     const DeviceOptions options{.kernels = available_kernels().back()};
     cpu = std::move(open_device(options).value());
-    auto opened = gpu::VulkanDevice::open(options, {}, {.specialises = false});
+    auto opened = gpu::VulkanDevice::open(options, {}, gpu::PlanOptions{.specialises = false});
     if (!opened.ok()) FAIL(opened.error().message);
     gpu = std::move(opened.value());
   }

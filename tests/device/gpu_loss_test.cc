@@ -13,7 +13,7 @@ TEST_CASE("a GPU that does not answer in time is lost, which ends its rank and n
   const auto opened =
       gpu::VulkanDevice::open({.kernels = available_kernels().back()},
                               {.tries_kernels = false, .answer_limit = std::chrono::nanoseconds(0)},
-                              {.specialises = false});
+                              gpu::PlanOptions{.specialises = false});
   REQUIRE_MESSAGE(opened.ok(), (opened.ok() ? "" : opened.error().message));
   Device& device = *opened.value();
   constexpr size_t kCount = size_t{1} << 22;

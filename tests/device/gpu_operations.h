@@ -237,6 +237,29 @@ inline std::vector<Output> elementwise(Device& device, Random& random) {
   return {{x, count}, {copied, count}, {spread, spread_count}};
 }
 
+// Pages of a layer, one after the other in a buffer for the host, each with its keys and then its
+// values.
+struct PagesShape {
+  KvKind kind = KvKind::kF32;
+  int kv_heads = 0;
+  int head_dim = 0;
+  int value_dim = 0;
+
+  size_t page_elements() const {
+    const size_t head = page_head_stride(kind, head_dim);
+    return 2 * static_cast<size_t>(kv_heads) * head / Slice::kElementBytes;
+  }
+  LayerPages at(Slice state) const {
+    return {.kind = kind,
+            .keys = state,
+            .values = {state.buffer, page_elements() / 2},
+            .page_stride = page_elements(),
+            .head_dim = head_dim,
+            .value_dim = value_dim,
+            .kv_heads = kv_heads};
+  }
+};
+
 // Keys and values of a sequence, then attention of some of its tokens.
 inline std::vector<Output> attention(Device& device, Random& random) {
   constexpr int kPages = 5;
@@ -244,18 +267,11 @@ inline std::vector<Output> attention(Device& device, Random& random) {
   const int kv_heads = between(random, 1, 3), heads_per_kv = between(random, 1, 4);
   const int head_dim = 4 * between(random, 1, 40), value_dim = between(random, 1, head_dim);
   const int positions = between(random, 1, kPages * kPagePositions);
-  const size_t elements =
-      static_cast<size_t>(kv_heads) * page_head_stride(kind, head_dim) / Slice::kElementBytes;
-  const size_t page_stride = 2 * elements;
+  const PagesShape shape{kind, kv_heads, head_dim, value_dim};
+  const size_t all = shape.page_elements() * kPages;
   // Garbage in slots beyond the position must not matter.
-  const Slice state = put(device, std::vector<float>(page_stride * kPages, 1e30f), Access::kHost);
-  const LayerPages pages{.kind = kind,
-                         .keys = state,
-                         .values = {state.buffer, elements},
-                         .page_stride = page_stride,
-                         .head_dim = head_dim,
-                         .value_dim = value_dim,
-                         .kv_heads = kv_heads};
+  const Slice state = put(device, std::vector<float>(all, 1e30f), Access::kHost);
+  const LayerPages pages = shape.at(state);
   std::vector<int32_t> list(kPages);
   for (int i = 0; i < kPages; ++i) list[static_cast<size_t>(i)] = i;
   std::shuffle(list.begin(), list.end(), random);
@@ -298,7 +314,7 @@ inline std::vector<Output> attention(Device& device, Random& random) {
                .output = output};
   op.sinks = put_numbers(device, random, static_cast<size_t>(heads));
   device.queue(op);
-  return {{state, page_stride * kPages}, {output, count}};
+  return {{state, all}, {output, count}};
 }
 
 // The operations between products and attention, which become one kernel.
@@ -307,16 +323,9 @@ inline std::vector<Output> heads_and_store(Device& device, Random& random) {
   const int head_dim = 4 * ((2 * half + 3) / 4 + between(random, 0, 3));
   const int heads = between(random, 1, 5), kv_heads = between(random, 1, 3);
   const auto kind = static_cast<KvKind>(between(random, 0, 3));
-  const size_t elements =
-      static_cast<size_t>(kv_heads) * page_head_stride(kind, head_dim) / Slice::kElementBytes;
-  const Slice state = put(device, std::vector<float>(2 * elements), Access::kHost);
-  const LayerPages pages{.kind = kind,
-                         .keys = state,
-                         .values = {state.buffer, elements},
-                         .page_stride = 2 * elements,
-                         .head_dim = head_dim,
-                         .value_dim = head_dim,
-                         .kv_heads = kv_heads};
+  const PagesShape shape{kind, kv_heads, head_dim, head_dim};
+  const Slice state = put(device, std::vector<float>(shape.page_elements()), Access::kHost);
+  const LayerPages pages = shape.at(state);
   const auto query_count = static_cast<size_t>(tokens * heads * head_dim);
   const auto key_count = static_cast<size_t>(tokens * kv_heads * head_dim);
   const Slice query = put_numbers(device, random, query_count, Access::kHost);
@@ -354,7 +363,8 @@ inline std::vector<Output> heads_and_store(Device& device, Random& random) {
                        .page = pages_of,
                        .slot = slots_of,
                        .tokens = tokens});
-  return {{query, query_count}, {key, key_count}, {value, key_count}, {state, 2 * elements}};
+  return {
+      {query, query_count}, {key, key_count}, {value, key_count}, {state, shape.page_elements()}};
 }
 
 // The same with latent attention.
@@ -363,15 +373,9 @@ inline std::vector<Output> latent_and_store(Device& device, Random& random) {
   const int columns = 4 * between(random, 1, 60), dims = 4 * between(random, 1, 12);
   const int head_dim = columns + dims, nope = between(random, 1, 30);
   const auto kind = static_cast<KvKind>(between(random, 0, 3));
-  const size_t elements = page_head_stride(kind, head_dim) / Slice::kElementBytes;
-  const Slice state = put(device, std::vector<float>(2 * elements), Access::kHost);
-  const LayerPages pages{.kind = kind,
-                         .keys = state,
-                         .values = {state.buffer, elements},
-                         .page_stride = 2 * elements,
-                         .head_dim = head_dim,
-                         .value_dim = columns,
-                         .kv_heads = 1};
+  const PagesShape shape{kind, 1, head_dim, columns};
+  const Slice state = put(device, std::vector<float>(shape.page_elements()), Access::kHost);
+  const LayerPages pages = shape.at(state);
   const auto absorbed_count = static_cast<size_t>(tokens * heads * head_dim);
   const auto latent_count = static_cast<size_t>(tokens * head_dim);
   const int stride = nope + dims;
@@ -397,7 +401,7 @@ inline std::vector<Output> latent_and_store(Device& device, Random& random) {
                        .page = page,
                        .slot = slots,
                        .tokens = tokens});
-  return {{absorbed, absorbed_count}, {latent, latent_count}, {state, 2 * elements}};
+  return {{absorbed, absorbed_count}, {latent, latent_count}, {state, shape.page_elements()}};
 }
 
 inline std::vector<Output> biased_norm(Device& device, Random& random) {

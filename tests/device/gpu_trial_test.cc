@@ -13,7 +13,7 @@ namespace {
 
 Result<std::unique_ptr<Device>> open(const gpu::Gpu::Options& options) {
   return gpu::VulkanDevice::open({.kernels = available_kernels().back()}, options,
-                                 {.specialises = false});
+                                 gpu::PlanOptions{.specialises = false});
 }
 
 }  // namespace

@@ -107,11 +107,7 @@ Status RadvCompiler::open_device() {
   device.ppEnabledExtensionNames = extensions.data();
   TRY_VULKAN(api_.vkCreateDevice(physical_, &device, nullptr, &device_), "opening the device");
   TRY(api_.find_device_functions(device_));
-  VkPushConstantRange pushed{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(gpu::Address)};
-  VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-  layout.pushConstantRangeCount = 1;
-  layout.pPushConstantRanges = &pushed;
-  TRY_VULKAN(api_.vkCreatePipelineLayout(device_, &layout, nullptr, &layout_), "a layout");
+  layout_ = TRY(gpu::make_pipeline_layout(api_, device_));
   return Ok{};
 }
 
@@ -121,32 +117,6 @@ RadvCompiler::~RadvCompiler() {
     api_.vkDestroyDevice(device_, nullptr);
   }
   if (instance_ != VK_NULL_HANDLE) api_.vkDestroyInstance(instance_, nullptr);
-}
-
-Result<VkPipeline> RadvCompiler::make(const gpu::KernelVariant& variant,
-                                      std::span<const uint32_t> code,
-                                      const gpu::ArithmeticConstants& arithmetic) {
-  VkShaderModuleCreateInfo info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-  info.codeSize = code.size_bytes();
-  info.pCode = code.data();
-  VkShaderModule module = VK_NULL_HANDLE;
-  TRY_VULKAN(api_.vkCreateShaderModule(device_, &info, nullptr, &module), "a kernel");
-  const gpu::Specialization constants(arithmetic, variant);
-  VkComputePipelineCreateInfo create{.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
-  create.flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
-                 VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
-  create.stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO};
-  create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  create.stage.module = module;
-  create.stage.pName = "main";
-  create.stage.pSpecializationInfo = &constants.info();
-  create.layout = layout_;
-  VkPipeline made = VK_NULL_HANDLE;
-  const VkResult result =
-      api_.vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &create, nullptr, &made);
-  api_.vkDestroyShaderModule(device_, module, nullptr);
-  TRY_VULKAN(result, "compiling a kernel");
-  return made;
 }
 
 CompiledKernel RadvCompiler::figures_of(VkPipeline pipeline) const {
@@ -200,8 +170,14 @@ std::string RadvCompiler::assembly_of(VkPipeline pipeline) const {
 Result<CompiledKernel> RadvCompiler::compile(const gpu::KernelVariant& variant,
                                              const gpu::KernelFeatures& features,
                                              const gpu::ArithmeticConstants& arithmetic) {
-  const VkPipeline pipeline =
-      TRY(make(variant, gpu::kernel_code(variant.kernel, features), arithmetic));
+  const gpu::Specialization constants(arithmetic, variant);
+  VkPipeline pipeline = TRY(gpu::compile_pipeline(
+      api_, device_,
+      {.layout = layout_,
+       .code = gpu::kernel_code(variant.kernel, features),
+       .constants = constants,
+       .flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
+                VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR}));
   CompiledKernel compiled = figures_of(pipeline);
   compiled.assembly = assembly_of(pipeline);
   api_.vkDestroyPipeline(device_, pipeline, nullptr);

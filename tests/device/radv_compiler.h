@@ -13,7 +13,7 @@
 #include "device/gpu/plan.h"
 #include "device/vulkan/api.h"
 #include "device/vulkan/kernel_code.h"
-#include "device/vulkan/specialization.h"
+#include "device/vulkan/pipeline.h"
 
 namespace lockstep::testing {
 
@@ -49,9 +49,6 @@ class RadvCompiler {
   RadvCompiler() = default;
   Status find_device();
   Status open_device();
-  Result<VkPipeline> make(const gpu::KernelVariant& variant, std::span<const uint32_t> code,
-                          const gpu::ArithmeticConstants& arithmetic);
-
   CompiledKernel figures_of(VkPipeline pipeline) const;
   std::string assembly_of(VkPipeline pipeline) const;
 

@@ -9,7 +9,6 @@
 #include "cli/text/output.h"
 #include "model/forward/gpu_plan.h"
 #include "model/load/open_model.h"
-#include "model/load/shape_model.h"
 
 namespace lockstep {
 namespace {
@@ -65,11 +64,7 @@ double megabytes(const JsonObject& object, std::string_view key) {
 
 Result<Json> explain_device(const ExplainFlags& flags) {
   std::string model = flags.model;
-  if (!flags.shape.shape.empty()) {
-    const std::string format = TRY(format_of(flags.shape));
-    model = shape_model_text(
-        {.shape = flags.shape.shape, .format = format, .layers = flags.shape.layers});
-  }
+  if (!flags.shape.shape.empty()) model = TRY(shape_text(flags.shape));
   const OpenedModel opened = TRY(open_model(model));
   const GpuTokenPlan plan = TRY(plan_token_on_gpu(opened.config, opened.source, flags.position));
   const gpu::DispatchCounts all = plan.sum();

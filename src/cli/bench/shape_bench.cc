@@ -133,11 +133,14 @@ Result<std::string> format_of(const ShapeFlags& flags) {
   }
 }
 
+Result<std::string> shape_text(const ShapeFlags& flags) {
+  const std::string format = TRY(format_of(flags));
+  return shape_model_text({.shape = flags.shape, .format = format, .layers = flags.layers});
+}
+
 Result<GroupSupervisorOptions> model_or_shape_options(ModelOrShapeFlags flags, int positions) {
   if (!flags.shape.shape.empty()) {
-    const auto format = TRY(format_of(flags.shape));
-    flags.group.model = shape_model_text(
-        {.shape = flags.shape.shape, .format = format, .layers = flags.shape.layers});
+    flags.group.model = TRY(shape_text(flags.shape));
   }
   int& context = flags.group.spec.context;
   if (context == 0) context = positions + kPositionsToSpare;

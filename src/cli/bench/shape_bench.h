@@ -21,6 +21,9 @@ struct ShapeFlags {
 // The format of random weights by `--format` or `--bits`.
 Result<std::string> format_of(const ShapeFlags& flags);
 
+// The text that opens the model of random weights (model/load/shape_model.h).
+Result<std::string> shape_text(const ShapeFlags& flags);
+
 // The model of benchmarks that take one as it is, with as many layers as requested.
 struct ModelOrShapeFlags {
   GroupFlags group;

@@ -39,9 +39,7 @@ Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
 Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
   PackPlan plan = TRY(plan_packing(source, keeps_float_input_ || source.keeps_float_input));
   if (source.input_like && !matrix(*source.input_like).shares_input_with(plan)) {
-    return Error{
-        ErrorCode::kUnsupported,
-        "it is quantised differently from matrices that share its input, which is not supported"};
+    return differs_in_input();
   }
   LOCKSTEP_CHECK(plan.steps.size() <= kLeafStepsMax);
   std::byte* tiles = TRY(take_slab_bytes(plan.bytes()));

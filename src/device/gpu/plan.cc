@@ -163,27 +163,24 @@ void Planner::plan(const Add& op) {
 }
 
 void Planner::plan(const AddBias& op) {
-  const MemoryRange x =
-      rows_at(op.x, 0, static_cast<size_t>(op.tokens), static_cast<size_t>(op.columns));
-  const MemoryRange bias = memory_.place(op.bias, static_cast<size_t>(op.columns));
-  elementwise(kAddBias,
-              {.x = bias.begin,
-               .y = x.begin,
-               .row_count = static_cast<uint32_t>(op.tokens),
-               .columns = static_cast<uint32_t>(op.columns)},
-              {bias, x}, {x});
+  plan_rows(kAddBias, op.x, memory_.place(op.bias, static_cast<size_t>(op.columns)), op.tokens,
+            op.columns);
 }
 
 void Planner::plan(const ScaleRows& op) {
-  const MemoryRange x =
-      rows_at(op.x, 0, static_cast<size_t>(op.tokens), static_cast<size_t>(op.columns));
-  const MemoryRange factors = memory_.place(op.factors, static_cast<size_t>(op.tokens));
-  elementwise(kScaleRows,
-              {.x = factors.begin,
-               .y = x.begin,
-               .row_count = static_cast<uint32_t>(op.tokens),
-               .columns = static_cast<uint32_t>(op.columns)},
-              {factors, x}, {x});
+  plan_rows(kScaleRows, op.x, memory_.place(op.factors, static_cast<size_t>(op.tokens)), op.tokens,
+            op.columns);
+}
+
+void Planner::plan_rows(uint32_t kind, Slice rows, const MemoryRange& with, int tokens,
+                        int columns) {
+  const MemoryRange y = rows_at(rows, 0, static_cast<size_t>(tokens), static_cast<size_t>(columns));
+  elementwise(kind,
+              {.x = with.begin,
+               .y = y.begin,
+               .row_count = static_cast<uint32_t>(tokens),
+               .columns = static_cast<uint32_t>(columns)},
+              {with, y}, {y});
 }
 
 void Planner::plan(const AddExpertBias& op) {
@@ -223,7 +220,10 @@ void Planner::plan(const RmsNorm& op) {
 }
 
 void Planner::plan(const AddRmsNorm& op) {
-  if (op.tokens == 0) return;
+  if (op.tokens > 0) plan_sum_norm(op, {});
+}
+
+void Planner::plan_sum_norm(const AddRmsNorm& op, const MemoryRange& bias) {
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
   const MemoryRange x = memory_.place(op.x, tokens * columns);
   const MemoryRange sum = memory_.place(op.sum, tokens * columns);
@@ -232,12 +232,13 @@ void Planner::plan(const AddRmsNorm& op) {
   emit({Kernel::kNorm, {0, 0, 1}}, tokens, 1,
        NormParams{.x = x.begin,
                   .sum = sum.begin,
+                  .bias = bias.begin,
                   .weight = weight.begin,
                   .y = y.begin,
                   .columns = static_cast<uint32_t>(columns),
                   .stride = static_cast<uint32_t>(columns),
                   .epsilon = op.epsilon},
-       {x, sum, weight}, {sum, y});
+       {x, sum, bias, weight}, {sum, y});
 }
 
 void Planner::plan(const Rope& op) {
@@ -249,7 +250,6 @@ void Planner::plan(const Rope& op) {
   emit({Kernel::kRope, {}}, groups_of(half, kGroupSize), tokens * heads,
        RopeParams{.x = x.begin,
                   .table = table.begin,
-                  .tokens = static_cast<uint32_t>(op.tokens),
                   .heads = static_cast<uint32_t>(op.heads),
                   .head_dim = static_cast<uint32_t>(op.head_dim),
                   .half_dims = static_cast<uint32_t>(op.half)},
@@ -267,7 +267,6 @@ void Planner::plan(const RotatePairs& op) {
        RotateParams{.x = x.begin,
                     .y = y.begin,
                     .table = table.begin,
-                    .rows = static_cast<uint32_t>(rows),
                     .heads = static_cast<uint32_t>(op.heads),
                     .x_stride = static_cast<uint32_t>(op.x_stride),
                     .x_offset = static_cast<uint32_t>(op.x_offset),
@@ -280,7 +279,6 @@ void Planner::plan(const RotatePairs& op) {
 PagesInfo Planner::pages_info(const LayerPages& pages) const {
   return {.keys = memory_.whole(pages.keys).begin,
           .values = memory_.whole(pages.values).begin,
-          .kind = static_cast<uint32_t>(pages.kind),
           .page_bytes = static_cast<uint32_t>(pages.page_stride * Slice::kElementBytes),
           .head_bytes = static_cast<uint32_t>(page_head_stride(pages.kind, pages.head_dim)),
           .head_dim = static_cast<uint32_t>(pages.head_dim),
@@ -309,7 +307,6 @@ void Planner::plan(const StoreKv& op) {
                    .values = values.begin,
                    .page = page.begin,
                    .slot = slot.begin,
-                   .tokens = static_cast<uint32_t>(op.tokens),
                    .keys_stride = static_cast<uint32_t>(op.keys_stride),
                    .values_stride = static_cast<uint32_t>(op.values_stride)},
        {keys, values, page, slot}, {state_of(op.pages)});

@@ -11,6 +11,7 @@
 
 #include "device/gpu/hazards.h"
 #include "device/operations.h"
+#include "device/packing/column_layouts.h"
 #include "device/shaders/params.h"
 #include "kernels/packed_matrix.h"
 
@@ -79,7 +80,9 @@ struct PlanMatrix {
   }
 };
 
-uint32_t input_form(const PackedMatrix& packed);
+// `info`: the address of its MatrixInfo; `bytes`: of its tiles.
+PlanMatrix plan_matrix(const PackedMatrix& packed, const ColumnLayout& layout, Address info,
+                       size_t bytes);
 
 class PlanMemory {
  public:
@@ -87,8 +90,11 @@ class PlanMemory {
 
   // The address of `elements` elements of four bytes, which are inside their buffer.
   virtual MemoryRange place(Slice slice, size_t elements) const = 0;
+  virtual size_t bytes_of(BufferId buffer) const = 0;
   // From a slice's place to the end of its buffer.
-  virtual MemoryRange whole(Slice slice) const = 0;
+  MemoryRange whole(Slice slice) const {
+    return place(slice, bytes_of(slice.buffer) / Slice::kElementBytes - slice.offset);
+  }
   virtual const PlanMatrix& matrix(MatrixId id) const = 0;
   // A table of the addresses of these matrices' MatrixInfos.
   virtual Address table(const std::vector<MatrixId>& matrices) = 0;
@@ -121,11 +127,6 @@ class Planner {
     Address x = 0;
     uint32_t stride = 0;  // words
     MemoryRange range;
-  };
-  // Inputs prepared for some matrices, in scratch memory one after the other.
-  struct Form {
-    const PlanMatrix* matrix = nullptr;
-    Prepared input;
   };
   struct RowsOfInput {
     Slice input;
@@ -165,6 +166,8 @@ class Planner {
   void plan(const CopyColumns& op);
   void plan(const RmsNorm& op);
   void plan(const AddRmsNorm& op);
+  // `bias`: is added to the sum; or none.
+  void plan_sum_norm(const AddRmsNorm& op, const MemoryRange& bias);
   void plan(const Rope& op);
   void plan(const RotatePairs& op);
   void plan(const HeadMatmul& op);
@@ -173,6 +176,8 @@ class Planner {
   void plan_attention(const Attention& op, size_t begin, size_t count);
   void plan(const AddBias& op);
   void plan(const ScaleRows& op);
+  // Changes rows in place by an operand.
+  void plan_rows(uint32_t kind, Slice rows, const MemoryRange& with, int tokens, int columns);
   void plan(const Route& op);
   void plan(const ExpertsUp& op);
   void plan_experts_up(const ExpertsUp& op, size_t begin, size_t count);

@@ -40,16 +40,7 @@ Result<MatrixId> PlanDevice::pack(const MatrixSource& source) {
   const PackedMatrix packed = plan.matrix;
   const size_t bytes = plan.bytes();
   const ColumnLayout& layout = *layouts_.keep(std::move(plan));
-  matrices_.push_back({.info = take(sizeof(MatrixInfo)),
-                       .codes = packed.codes,
-                       .scales = packed.scales,
-                       .input = input_form(packed),
-                       .rows = packed.rows,
-                       .columns = packed.columns,
-                       .blocks = packed.block_count,
-                       .subtrees = static_cast<int>(layout.subtrees),
-                       .layout = layout.number,
-                       .bytes = bytes});
+  matrices_.push_back(plan_matrix(packed, layout, take(sizeof(MatrixInfo)), bytes));
   return static_cast<MatrixId>(matrices_.size() - 1);
 }
 
@@ -88,9 +79,8 @@ MemoryRange PlanDevice::place(Slice slice, size_t elements) const {
   return {buffer.begin + begin, bytes};
 }
 
-MemoryRange PlanDevice::whole(Slice slice) const {
-  const size_t all = buffers_[static_cast<size_t>(slice.buffer)].bytes;
-  return place(slice, all / Slice::kElementBytes - slice.offset);
+size_t PlanDevice::bytes_of(BufferId buffer) const {
+  return buffers_[static_cast<size_t>(buffer)].bytes;
 }
 
 const PlanMatrix& PlanDevice::matrix(MatrixId id) const {

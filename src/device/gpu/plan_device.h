@@ -44,7 +44,7 @@ class PlanDevice final : public NullDevice, private PlanMemory {
   Address take(size_t bytes);
 
   MemoryRange place(Slice slice, size_t elements) const override;
-  MemoryRange whole(Slice slice) const override;
+  size_t bytes_of(BufferId buffer) const override;
   const PlanMatrix& matrix(MatrixId id) const override;
   Address table(const std::vector<MatrixId>& matrices) override;
   MemoryRange scratch() const override;

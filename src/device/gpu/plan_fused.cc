@@ -50,6 +50,10 @@ bool norms_heads(const RmsNorm* norm, const Rope& rope) {
          norm->stride == rope.head_dim && norm->tokens == rope.tokens * rope.heads;
 }
 
+bool adds_to(const AddBias& bias, Slice x, int tokens, int columns) {
+  return is_same(bias.x, x) && bias.tokens == tokens && bias.columns == columns;
+}
+
 bool are_alike(const Heads& heads) {
   const Rope &query = *heads.query, &key = *heads.key;
   const StoreKv& store = *heads.store;
@@ -65,10 +69,17 @@ bool are_alike(const Heads& heads) {
   const bool fits = static_cast<uint32_t>(key.head_dim) <= kHeadDimMax && key.heads > 0;
   if (!have_one_table || !stores_key || !has_tokens || !fits) return false;
   if (!norms_heads(heads.query_norm, query) || !norms_heads(heads.key_norm, key)) return false;
-  if (heads.scale != nullptr && !is_same(heads.scale->x, query.x)) return false;
-  if (heads.biases[0] == nullptr) return true;
-  return is_same(heads.biases[0]->x, query.x) && is_same(heads.biases[1]->x, key.x) &&
-         is_same(heads.biases[2]->x, store.values);
+  const int tokens = query.tokens, query_columns = query.heads * query.head_dim;
+  if (const ScaleRows* scale = heads.scale) {
+    const bool scales_query =
+        is_same(scale->x, query.x) && scale->tokens == tokens && scale->columns == query_columns;
+    if (!scales_query) return false;
+  }
+  const auto& biases = heads.biases;
+  if (biases[0] == nullptr) return true;
+  return adds_to(*biases[0], query.x, tokens, query_columns) &&
+         adds_to(*biases[1], key.x, tokens, store.keys_stride) &&
+         adds_to(*biases[2], store.values, tokens, store.values_stride);
 }
 
 Heads read_heads(std::span<const Operation> operations) {
@@ -140,7 +151,8 @@ size_t Planner::plan_heads(std::span<const Operation> operations) {
                    .half_dims = static_cast<uint32_t>(query.half),
                    .query_epsilon = heads.query_norm == nullptr ? 0 : heads.query_norm->epsilon,
                    .key_epsilon = heads.key_norm == nullptr ? 0 : heads.key_norm->epsilon},
-       {queries, keys, values, table, page, slot, factors}, {queries, state_of(store.pages)});
+       {queries, keys, values, table, page, slot, factors},
+       {queries, keys, values, state_of(store.pages)});
   return heads.count;
 }
 
@@ -212,19 +224,14 @@ size_t Planner::plan_biased_norm(std::span<const Operation> operations) {
                           bias->tokens == norm->tokens &&
                           (norm->stride == 0 || norm->stride == norm->columns);
   if (!is_one_sum) return 0;
-  const MemoryRange x = memory_.place(add->x, tokens * columns);
-  const MemoryRange sum = memory_.place(add->sum, tokens * columns);
-  const MemoryRange y = memory_.place(norm->y, tokens * columns);
-  emit({Kernel::kNorm, {0, 0, 1}}, tokens, 1,
-       NormParams{.x = x.begin,
-                  .sum = sum.begin,
-                  .bias = memory_.place(bias->bias, columns).begin,
-                  .weight = memory_.place(norm->weight, columns).begin,
-                  .y = y.begin,
-                  .columns = static_cast<uint32_t>(columns),
-                  .stride = static_cast<uint32_t>(columns),
-                  .epsilon = norm->epsilon},
-       {x, sum}, {sum, y});
+  plan_sum_norm({.x = add->x,
+                 .sum = add->sum,
+                 .weight = norm->weight,
+                 .tokens = norm->tokens,
+                 .columns = norm->columns,
+                 .epsilon = norm->epsilon,
+                 .y = norm->y},
+                memory_.place(bias->bias, columns));
   return reader.taken();
 }
 

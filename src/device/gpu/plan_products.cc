@@ -15,9 +15,21 @@ constexpr size_t kItemsAloneLeast = kItemsOfGroup;
 
 }  // namespace
 
-uint32_t input_form(const PackedMatrix& packed) {
-  if (is_plain(packed.codes)) return kPlainInput;
-  return packed.has_integer_input ? kIntegerInput : kFloatInput;
+PlanMatrix plan_matrix(const PackedMatrix& packed, const ColumnLayout& layout, Address info,
+                       size_t bytes) {
+  const uint32_t input = is_plain(packed.codes)     ? kPlainInput
+                         : packed.has_integer_input ? kIntegerInput
+                                                    : kFloatInput;
+  return {.info = info,
+          .codes = packed.codes,
+          .scales = packed.scales,
+          .input = input,
+          .rows = packed.rows,
+          .columns = packed.columns,
+          .blocks = packed.block_count,
+          .subtrees = static_cast<int>(layout.subtrees),
+          .layout = layout.number,
+          .bytes = bytes};
 }
 
 size_t PlanMatrix::prepared_words() const {
@@ -53,7 +65,6 @@ Planner::Prepared Planner::prepare(const PlanMatrix& m, const RowsOfInput& rows,
        PrepareParams{.x = x.begin,
                      .matrix = m.info,
                      .blocks = to.begin,
-                     .rows = static_cast<uint32_t>(rows.rows),
                      .stride = static_cast<uint32_t>(rows.stride)},
        {x}, {to});
   return {to.begin, static_cast<uint32_t>(words), to};

@@ -269,4 +269,9 @@ bool pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int
   return are_all_numbers;
 }
 
+Error differs_in_input() {
+  return {ErrorCode::kUnsupported,
+          "it is quantised differently from matrices that share its input, which is not supported"};
+}
+
 }  // namespace lockstep

@@ -30,4 +30,7 @@ Result<PackPlan> plan_packing(const MatrixSource& source, bool keeps_float_input
 bool pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int end,
                 std::byte* tiles);
 
+// kUnsupported: the matrix takes its input in another form than MatrixSource::input_like.
+Error differs_in_input();
+
 }  // namespace lockstep

@@ -44,7 +44,7 @@ struct HeadState {
   float maximum;
   float sum;
 };
-// What earlier values and new ones are multiplied with.
+// The factors of earlier values and of new ones.
 struct Factors {
   float before;
   float added;

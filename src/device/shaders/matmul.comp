@@ -28,7 +28,7 @@ const bool kSharesTable = kCodes == kTable4;
 
 shared float terms[kBlocksMax * kTermsOfBlock * kTileRows];
 shared float input_scales[kBlocksMax];
-// Of the two codes in a byte: the lower one's entry, and the upper one's 16 bits higher.
+// By the two codes in a byte: the lower one's entry, and the upper one's 16 bits higher.
 shared uint table_pairs[kSharesTable ? 256u : 1u];
 
 struct Part {
@@ -109,7 +109,7 @@ int dot_of_four(uint codes, int x) {
 }
 #endif
 
-// What a block adds to a chain: terms, each multiplied by `by` where the input is integers.
+// A block's part of a chain: terms, each multiplied by `by` where the input is integers.
 struct Terms {
   float first;
   float second;

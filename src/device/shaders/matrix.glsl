@@ -1,7 +1,7 @@
 // How a packed matrix (kernels/packed_matrix.h) is read: codes and scales of one row of a block.
 // Addresses inside a group of tiles are in words.
 
-// Of all matrices of a pipeline; kAnyFormat: each matrix says its own.
+// The format of all matrices of a pipeline; kAnyFormat: each matrix says its own.
 const uint kAnyFormat = 255u;
 layout(constant_id = 10) const uint kCodes = kAnyFormat;
 layout(constant_id = 11) const uint kScales = kAnyFormat;

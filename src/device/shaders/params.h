@@ -84,9 +84,8 @@ struct EmbedParams {
 
 struct PrepareParams {
   Address x;
-  Address matrix;  // whose blocks the columns are cut into
-  Address blocks;  // the result
-  uint32_t rows;
+  Address matrix;   // whose blocks the columns are cut into
+  Address blocks;   // the result
   uint32_t stride;  // of a row of x
 };
 
@@ -145,7 +144,6 @@ struct NormParams {
 struct RopeParams {
   Address x;
   Address table;
-  uint32_t tokens;
   uint32_t heads;
   uint32_t head_dim;
   uint32_t half_dims;
@@ -155,7 +153,6 @@ struct RotateParams {
   Address x;
   Address y;
   Address table;
-  uint32_t rows;  // tokens * heads
   uint32_t heads;
   uint32_t x_stride;
   uint32_t x_offset;
@@ -167,7 +164,6 @@ struct RotateParams {
 struct PagesInfo {
   Address keys;
   Address values;
-  uint32_t kind;        // KvKind
   uint32_t page_bytes;  // from one page to the next
   uint32_t head_bytes;  // from one head to the next in a page
   uint32_t head_dim;
@@ -181,7 +177,6 @@ struct StoreParams {
   Address values;
   Address page;
   Address slot;
-  uint32_t tokens;
   uint32_t keys_stride;
   uint32_t values_stride;
 };

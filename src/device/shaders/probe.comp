@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// What the self-test asks of a device: our arithmetic on numbers of the host's choice.
+// The self-test of a device: our arithmetic on numbers of the host's choice.
 #include "common.glsl"
 
 layout(local_size_x = 64) in;

@@ -102,7 +102,6 @@ class Gpu {
   Status choose_fma();
   Status open_commands();
   std::optional<uint32_t> memory_type(uint32_t allowed, MemoryKind kind) const;
-  Status make(const KernelVariant& variant, std::span<const uint32_t> code);
   void forget_pipelines();
   VkPipeline find(const KernelVariant& variant) const;
   Error lost(const Error& error);

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "device/vulkan/gpu.h"
-#include "device/vulkan/specialization.h"
+#include "device/vulkan/pipeline.h"
 
 namespace lockstep::gpu {
 namespace {
@@ -19,11 +19,7 @@ uint64_t nanoseconds(std::chrono::nanoseconds time) {
 }  // namespace
 
 Status Gpu::open_commands() {
-  VkPushConstantRange pushed{VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(Address)};
-  VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-  layout.pushConstantRangeCount = 1;
-  layout.pPushConstantRanges = &pushed;
-  TRY_VULKAN(api_.vkCreatePipelineLayout(device_, &layout, nullptr, &layout_), "a layout");
+  layout_ = TRY(make_pipeline_layout(api_, device_));
   VkCommandPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
   pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
   pool.queueFamilyIndex = family_;
@@ -47,30 +43,14 @@ VkPipeline Gpu::find(const KernelVariant& variant) const {
 
 Status Gpu::make_pipeline(const KernelVariant& variant) {
   if (find(variant) != VK_NULL_HANDLE) return Ok{};
-  return make(variant, kernel_code(variant.kernel, features_));
-}
-
-Status Gpu::make(const KernelVariant& variant, std::span<const uint32_t> code) {
-  VkShaderModuleCreateInfo module_info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-  module_info.codeSize = code.size_bytes();
-  module_info.pCode = code.data();
-  VkShaderModule module = VK_NULL_HANDLE;
-  TRY_VULKAN(api_.vkCreateShaderModule(device_, &module_info, nullptr, &module), "a kernel");
   const uint32_t fma = variant.kernel == wrong_ ? kWrongFma : fma_;
   const Specialization constants({.fma = fma, .flush = flushes_ ? 1u : 0u}, variant);
-  VkComputePipelineCreateInfo create{.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
-  create.stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO};
-  create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  create.stage.module = module;
-  create.stage.pName = "main";
-  create.stage.pSpecializationInfo = &constants.info();
-  create.layout = layout_;
-  if (shuffle_seed_ != 0) create.flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT;
-  VkPipeline made = VK_NULL_HANDLE;
-  const VkResult result =
-      api_.vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &create, nullptr, &made);
-  api_.vkDestroyShaderModule(device_, module, nullptr);
-  TRY_VULKAN(result, "compiling a kernel");
+  VkPipeline made = TRY(
+      compile_pipeline(api_, device_,
+                       {.layout = layout_,
+                        .code = kernel_code(variant.kernel, features_),
+                        .constants = constants,
+                        .flags = shuffle_seed_ != 0 ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0u}));
   pipelines_.push_back({variant, made});
   return Ok{};
 }

@@ -5,11 +5,7 @@
 namespace lockstep::gpu {
 
 Result<std::unique_ptr<Device>> open_vulkan(const DeviceOptions& options, int index) {
-  const auto gpus = TRY(list_gpus());
-  // A software GPU compiles slowly, so it gets few kernels.
-  const bool is_software =
-      static_cast<size_t>(index) < gpus.size() && gpus[static_cast<size_t>(index)].is_software;
-  return VulkanDevice::open(options, {.index = index}, {.specialises = !is_software});
+  return VulkanDevice::open(options, {.index = index});
 }
 
 Result<std::unique_ptr<Device>> open_first(std::span<const GpuInfo> gpus, const OpenGpu& open) {

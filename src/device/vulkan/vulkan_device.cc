@@ -67,8 +67,10 @@ Result<std::unique_ptr<Gpu>> VulkanDevice::tested(const DeviceOptions& options,
 
 Result<std::unique_ptr<Device>> VulkanDevice::open(const DeviceOptions& options,
                                                    const Gpu::Options& which,
-                                                   const PlanOptions& plan) {
+                                                   std::optional<PlanOptions> wish) {
   std::unique_ptr<Gpu> gpu = TRY(Gpu::open(which));
+  // A software GPU compiles slowly, so it gets few kernels.
+  const PlanOptions plan = wish.value_or(PlanOptions{.specialises = !gpu->info().is_software});
   if (which.tries_kernels) gpu = TRY(tested(options, std::move(gpu), plan));
   return std::unique_ptr<Device>(TRY(make(options, std::move(gpu), plan)));
 }
@@ -149,13 +151,14 @@ Result<PlanMatrix> VulkanDevice::place_matrix(const PackedMatrix& packed,
                                               const ColumnLayout& layout, const Piece& tiles) {
   const auto number = static_cast<size_t>(layout.number);
   if (number == placed_layouts_.size()) placed_layouts_.push_back(TRY(place_layout(layout)));
-  const uint32_t input = input_form(packed);
+  const Piece place = TRY(take(device_slabs_, sizeof(MatrixInfo)));
+  const PlanMatrix matrix = plan_matrix(packed, layout, place.address(), tiles.bytes);
   MatrixInfo info{.tiles = tiles.address(),
                   .steps = placed_layouts_[number].steps,
                   .blocks = placed_layouts_[number].blocks,
                   .codes = static_cast<uint32_t>(packed.codes),
                   .scales = static_cast<uint32_t>(packed.scales),
-                  .input_form = input,
+                  .input_form = matrix.input,
                   .rows = static_cast<uint32_t>(packed.rows),
                   .columns = static_cast<uint32_t>(packed.columns),
                   .tile_words = static_cast<uint32_t>(packed.tile_bytes / 4),
@@ -166,16 +169,8 @@ Result<PlanMatrix> VulkanDevice::place_matrix(const PackedMatrix& packed,
                   .factor = packed.factor,
                   .table = {}};
   if (packed.table != nullptr) std::memcpy(info.table, packed.table, sizeof info.table);
-  return PlanMatrix{.info = TRY(keep(std::span<const MatrixInfo>(&info, 1))),
-                    .codes = packed.codes,
-                    .scales = packed.scales,
-                    .input = input,
-                    .rows = packed.rows,
-                    .columns = packed.columns,
-                    .blocks = packed.block_count,
-                    .subtrees = static_cast<int>(layout.subtrees),
-                    .layout = layout.number,
-                    .bytes = tiles.bytes};
+  TRY(copy_in(place, std::as_bytes(std::span(&info, 1))));
+  return matrix;
 }
 
 Result<MatrixId> VulkanDevice::pack(const MatrixSource& source) {
@@ -193,9 +188,7 @@ Result<MatrixId> VulkanDevice::pack(const MatrixSource& source) {
   const ColumnLayout& layout = *layouts_.keep(std::move(plan));
   const PlanMatrix placed = TRY(place_matrix(packed, layout, tiles));
   if (source.input_like && !matrix(*source.input_like).shares_input_with(placed)) {
-    return Error{
-        ErrorCode::kUnsupported,
-        "it is quantised differently from matrices that share its input, which is not supported"};
+    return differs_in_input();
   }
   return add_matrix(placed, source.inputs_per_token);
 }
@@ -363,9 +356,8 @@ MemoryRange VulkanDevice::place(Slice slice, size_t elements) const {
   return {piece_of(slice, bytes).address(), bytes};
 }
 
-MemoryRange VulkanDevice::whole(Slice slice) const {
-  const size_t all = buffers_[static_cast<size_t>(slice.buffer)].piece.bytes;
-  return place(slice, all / Slice::kElementBytes - slice.offset);
+size_t VulkanDevice::bytes_of(BufferId buffer) const {
+  return buffers_[static_cast<size_t>(buffer)].piece.bytes;
 }
 
 const PlanMatrix& VulkanDevice::matrix(MatrixId id) const {

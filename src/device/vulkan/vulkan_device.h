@@ -16,9 +16,11 @@ namespace lockstep::gpu {
 
 class VulkanDevice final : public Device, private PlanMemory {
  public:
-  // A software GPU gets small numbers of pages to a dispatch, if `plan` does not say (kTurnsMax).
+  // `wish` is for tests; without one the kind of GPU decides. A software GPU gets small numbers of
+  // pages to a dispatch, if that does not say (kTurnsMax).
   static Result<std::unique_ptr<Device>> open(const DeviceOptions& options,
-                                              const Gpu::Options& which, const PlanOptions& plan);
+                                              const Gpu::Options& which,
+                                              std::optional<PlanOptions> wish = std::nullopt);
 
   // A matrix that is packed already, for the self-test; `blocks` if it is quantised.
   Result<MatrixId> keep_packed(const PackedMatrix& packed, std::span<const BlockColumns> blocks);
@@ -89,7 +91,7 @@ class VulkanDevice final : public Device, private PlanMemory {
   Status play(std::span<const Dispatch> dispatches);
 
   MemoryRange place(Slice slice, size_t elements) const override;
-  MemoryRange whole(Slice slice) const override;
+  size_t bytes_of(BufferId buffer) const override;
   const PlanMatrix& matrix(MatrixId id) const override;
   Address table(const std::vector<MatrixId>& matrices) override;
   MemoryRange scratch() const override;
