@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/machine/program_output.h"
 #include "doctor/checks/clock_checks.h"
 #include "doctor/checks/cluster_checks.h"
 #include "doctor/checks/firewall_checks.h"
@@ -24,12 +25,15 @@ namespace lockstep {
 namespace {
 
 constexpr std::chrono::seconds kAskTimeout{3};
+constexpr std::chrono::seconds kGpuTimeout{15};  // drivers compile kernels that are new to them
 
 struct SeverityText {
   std::string_view name;
   std::string_view word;  // all of equal width
   std::string_view symbol;
 };
+
+constexpr Severity kSeverities[] = {Severity::kOk, Severity::kNote, Severity::kProblem};
 
 SeverityText severity_text(Severity severity) {
   switch (severity) {
@@ -72,14 +76,11 @@ void sort_by_severity(Findings& findings) {
 
 }  // namespace
 
-Findings examine(uint16_t http_port) {
-  Findings all = examine(http_port, ask_node(http_port));
-  append(all, judge_gpus(collect_gpus()));
-  sort_by_severity(all);
-  return all;
+Findings examine(const Examination& examination) {
+  return examine(examination, ask_node(examination.http_port));
 }
 
-Findings examine(uint16_t http_port, const Result<Json>& status) {
+Findings examine(const Examination& examination, const Result<Json>& status) {
   const SystemFiles files;
   const MacAnswers mac = kIsMac ? ask_mac_tools() : MacAnswers();
   const auto interfaces = collect_interfaces(files, mac);
@@ -93,11 +94,11 @@ Findings examine(uint16_t http_port, const Result<Json>& status) {
   }
   const RdmaFacts rdma = collect_rdma(files, interfaces, mac);
   append(all, judge_rdma(rdma));
-  append(
-      all,
-      judge_network(collect_network(
-          files, {.interfaces = interfaces, .http_port = http_port, .node_answers = status.ok()})));
+  append(all, judge_network(collect_network(files, {.interfaces = interfaces,
+                                                    .http_port = examination.http_port,
+                                                    .node_answers = status.ok()})));
   append(all, judge_firewall(collect_firewall(files, interfaces, mac)));
+  if (!examination.program.empty()) append(all, examine_gpus_apart(examination.program));
   if (status.ok()) {
     ReportedCluster cluster = reported_cluster(status.value());
     cluster.own_rdma_device = active_device(rdma);
@@ -125,6 +126,25 @@ Result<Json> ask_node(uint16_t http_port) {
   return std::move(json.value());
 }
 
+Findings examine_gpus_apart(const std::string& program) {
+  const auto answer = run_program(
+      {.program = program, .arguments = {"doctor", "--gpus", "--json"}, .timeout = kGpuTimeout});
+  const auto json = answer.ok() ? parse_json(answer.value().output) : answer.error();
+  auto findings = json.ok() ? read_findings(json.value()) : json.error();
+  if (findings.ok()) return std::move(findings.value());
+  const int status = answer.ok() ? answer.value().status : 0;
+  if (status > kKilledStatus) {
+    return {unknown_gpus(fmt::format("their test was ended by signal {}, so a driver crashes",
+                                     status - kKilledStatus))};
+  }
+  return {unknown_gpus(answer.ok() ? fmt::format("their test ended with status {}", status)
+                                   : answer.error().message)};
+}
+
+Findings examine_gpus() {
+  return judge_gpus(collect_gpus());
+}
+
 size_t problem_count(const Findings& findings) {
   return count_of(findings, Severity::kProblem);
 }
@@ -138,6 +158,26 @@ Json findings_json(const Findings& findings) {
                               {"mend", finding.mend}});
   }
   return JsonObject{{"findings", std::move(list)}, {"problems", problem_count(findings)}};
+}
+
+Result<Findings> read_findings(const Json& json) {
+  const Error corrupt{ErrorCode::kCorrupt, "these are no findings"};
+  const Json* list = find(json, "findings");
+  if (list == nullptr || !list->is_array()) return corrupt;
+  Findings findings;
+  for (const Json& one : list->get_array()) {
+    const auto text = [&](std::string_view name) {
+      const Json* value = find(one, name);
+      const bool is_text = value != nullptr && value->is_string();
+      return is_text ? std::string(value->get_string()) : std::string();
+    };
+    const auto severity =
+        std::find_if(std::begin(kSeverities), std::end(kSeverities),
+                     [&](Severity some) { return severity_text(some).name == text("severity"); });
+    if (severity == std::end(kSeverities) || text("check").empty()) return corrupt;
+    findings.push_back({text("check"), *severity, text("sentence"), text("mend")});
+  }
+  return findings;
 }
 
 std::string findings_text(const Findings& findings, Signs signs) {

@@ -15,11 +15,19 @@ namespace lockstep {
 
 inline constexpr uint16_t kUsualHttpPort = 8600;
 
+struct Examination {
+  uint16_t http_port = kUsualHttpPort;  // of the node on this machine
+  std::string program{};  // starts lockstep, which tests the GPUs; empty: they are left out
+};
+
 // All findings: first what is ok, then notes, then problems, so that a terminal ends with them.
-Findings examine(uint16_t http_port);
-// The same with that node's answer to GET /cluster/status, for the node itself. GPUs are left out:
-// a driver that crashes would end the node.
-Findings examine(uint16_t http_port, const Result<Json>& status);
+Findings examine(const Examination& examination);
+// The same with the node's answer to GET /cluster/status, for the node itself.
+Findings examine(const Examination& examination, const Result<Json>& status);
+// Only the GPUs, in this process.
+Findings examine_gpus();
+// The same in a process of its own, which their drivers may crash.
+Findings examine_gpus_apart(const std::string& program);
 
 // The Thunderbolt cables between Macs, and the pairs without one, from a file of each: its output
 // of `system_profiler SPThunderboltDataType -json`. Any system. kNotFound, kCorrupt.
@@ -31,6 +39,8 @@ Result<Json> ask_node(uint16_t http_port);
 size_t problem_count(const Findings& findings);
 // {"findings": [{"check", "severity", "sentence", "mend"}], "problems": N}
 Json findings_json(const Findings& findings);
+// The findings of such a value. kCorrupt.
+Result<Findings> read_findings(const Json& json);
 
 enum class Signs { kWords, kSymbols };  // kSymbols need a terminal with UTF-8
 // Lines for people; the last one is a summary.

@@ -28,7 +28,8 @@ struct Server::Impl {
                  .streams = options.streams,
                  .page = options.page,
                  .own_paths = options.own_paths,
-                 .kill_worker = options.kill_worker},
+                 .kill_worker = options.kill_worker,
+                 .program = options.program},
                 std::move(access)) {}
 };
 

@@ -44,6 +44,7 @@ struct ServerOptions {
   // Models of this machine's own groups: name -> path, or name of a hub, for plans.
   std::map<std::string, std::string> own_paths = {};
   KillWorker kill_worker = {};  // allows POST /demo/kill; empty: not allowed
+  std::string program = {};     // starts lockstep; empty: the doctor tests no GPUs
 };
 
 class Server {

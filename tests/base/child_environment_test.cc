@@ -8,17 +8,18 @@
 using namespace lockstep;
 
 TEST_CASE("secrets and unneeded variables are not passed on") {
-  for (const char* name :
-       {"HF_TOKEN", "HF_TOKEN_PATH", "HUGGING_FACE_HUB_TOKEN", "LOCKSTEP_TOKEN",
-        "LOCKSTEP_TOKEN_FILE", "LOCKSTEP_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY",
-        "https_proxy", "CREDENTIALS_DIRECTORY", "SSH_AUTH_SOCK", "", "PATH_OF_MY_KEY", "HOM"}) {
+  for (const char* name : {"HF_TOKEN", "HF_TOKEN_PATH", "HUGGING_FACE_HUB_TOKEN", "LOCKSTEP_TOKEN",
+                           "LOCKSTEP_TOKEN_FILE", "LOCKSTEP_API_KEY", "OPENAI_API_KEY",
+                           "AWS_SECRET_ACCESS_KEY", "https_proxy", "NVIDIA_API_KEY",
+                           "CREDENTIALS_DIRECTORY", "SSH_AUTH_SOCK", "", "PATH_OF_MY_KEY", "HOM"}) {
     CHECK_MESSAGE(!reaches_children(name), name);
   }
 }
 
 TEST_CASE("variables that a worker or a system tool needs are passed on") {
-  for (const char* name : {"PATH", "HOME", "LANG", "LC_ALL", "LOCKSTEP_ISA", "LOCKSTEP_VERBS_QP",
-                           "LD_LIBRARY_PATH", "MLX5_SINGLE_THREADED", "ASAN_OPTIONS"}) {
+  for (const char* name :
+       {"PATH", "HOME", "LANG", "LC_ALL", "LOCKSTEP_ISA", "LOCKSTEP_VERBS_QP", "LD_LIBRARY_PATH",
+        "MLX5_SINGLE_THREADED", "ASAN_OPTIONS", "VK_DRIVER_FILES", "XDG_CACHE_HOME"}) {
     CHECK_MESSAGE(reaches_children(name), name);
   }
 }

@@ -106,6 +106,10 @@ class DeskTest(unittest.TestCase):
         printed = json.loads(self.command("doctor", "--json").stdout)
         self.assertEqual([finding["check"] for finding in found["findings"]],
                          [finding["check"] for finding in printed["findings"]])
+        # The test of GPUs ran, in a process of its own.
+        alone = json.loads(self.command("doctor", "--gpus", "--json").stdout)["findings"]
+        self.assertEqual([finding for finding in printed["findings"] if finding["check"] == "gpu"], alone)
+        self.assertEqual([finding for finding in found["findings"] if finding["check"] == "gpu"], alone)
 
     def test_logs_show_no_secret(self):
         shown = self.command("logs")

@@ -9,6 +9,7 @@
 
 #include "device/device_values.h"
 #include "device/vulkan/vulkan_device.h"
+#include "kernels/isa.h"
 #include "kernels/kernels.h"
 #include "support/stored_matrices.h"
 

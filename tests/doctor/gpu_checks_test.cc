@@ -1,7 +1,11 @@
 // GPUs: facts in, findings out, and the GPUs of this machine: tests install a software one.
 #include "doctor/checks/gpu_checks.h"
 
+#include <filesystem>
+#include <string>
+
 #include "doctor/check_support.h"
+#include "doctor/doctor.h"
 
 using namespace lockstep;
 
@@ -65,4 +69,31 @@ TEST_CASE("the GPUs of this machine are found and tested") {
 #else
   CHECK_FALSE(facts.reason.empty());
 #endif
+}
+
+TEST_CASE("GPUs are tested in a process of its own, which may crash, hang or say anything") {
+  const FolderOfTest folder;
+  const auto program = [&](const std::string& script) {
+    const std::string path = (folder.path() / "program.sh").string();
+    folder.write("program.sh", "#!/bin/sh\n" + script + "\n");
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return examine_gpus_apart(path);
+  };
+  const Findings good = judge_gpus({.reason = "", .gpus = {good_gpu()}});
+  const std::string json = dump_json(findings_json(good));
+  CHECK(program("echo '" + json + "'; test \"$*\" = 'doctor --gpus --json'") == good);
+  const auto unknown = [&](const std::string& script) {
+    const Findings findings = program(script);
+    check_sentences(findings);
+    REQUIRE(findings.size() == 1);
+    CHECK(severity_of(findings, "gpu") == Severity::kNote);
+    return findings.front().sentence;
+  };
+  CHECK(
+      unknown("kill -SEGV $$").ends_with("their test was ended by signal 11, so a driver crashes"));
+  CHECK(unknown("exit 3").ends_with("their test ended with status 3"));
+  CHECK(unknown("echo '{\"findings\": 3}'").ends_with("their test ended with status 0"));
+  CHECK(unknown("echo '{\"findings\": [{\"check\": \"gpu\"}]}'")
+            .ends_with("their test ended with status 0"));
+  CHECK(examine_gpus_apart((folder.path() / "missing").string()).front().check == "gpu");
 }

@@ -22,7 +22,6 @@ constexpr const char* kScript =
 constexpr const char* kScriptWithErrors =
     "PATH=\"$PATH:/usr/sbin:/sbin:/usr/bin:/bin\"; exec \"$@\" >&3 2>&3 3>&- </dev/null";
 constexpr int kNotFoundStatus = 127;  // a shell's status for it
-constexpr int kSignalStatus = 128;
 // A program that has closed its stdout is about to end.
 constexpr std::chrono::milliseconds kEndWait{1'000};
 
@@ -84,7 +83,7 @@ Result<ProgramAnswer> run_program(const ProgramRun& run) {
   if (!end->signalled && end->value == kNotFoundStatus) {
     return Error{ErrorCode::kNotFound, fmt::format("the program {} does not exist", run.program)};
   }
-  answer.status = end->signalled ? kSignalStatus + end->value : end->value;
+  answer.status = end->signalled ? kKilledStatus + end->value : end->value;
   return answer;
 }
 

@@ -24,8 +24,10 @@ struct ProgramRun {
   bool with_errors = false;                   // its stderr goes where its stdout goes
 };
 
+constexpr int kKilledStatus = 128;
+
 struct ProgramAnswer {
-  int status = 0;      // its exit status; 128 and the signal's number if it was killed
+  int status = 0;      // its exit status; kKilledStatus + the signal's number if it was killed
   std::string output;  // its stdout; stderr is discarded but for with_errors
 };
 

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <filesystem>
 
 #include "base/files/unique_fd.h"
 #include "base/log.h"
@@ -186,6 +187,14 @@ Result<std::string> own_program() {
 #else
   return std::string("/proc/self/exe");
 #endif
+}
+
+Result<std::string> own_program_file() {
+  std::error_code failed;
+  const auto file = std::filesystem::canonical(TRY(own_program()), failed);
+  if (!failed) return file.string();
+  return Error{ErrorCode::kNotFound,
+               "the file of this program is no longer there; start the installed one"};
 }
 
 }  // namespace lockstep

@@ -58,7 +58,9 @@ class ChildProcess {
   std::optional<ChildExit> exit_;
 };
 
-// The path of the running program, to start more of it.
+// A path for ChildProcess that starts more of the running program, even if its file was replaced.
 Result<std::string> own_program();
+// The program's file, which any process can start. kNotFound if it was replaced or removed.
+Result<std::string> own_program_file();
 
 }  // namespace lockstep

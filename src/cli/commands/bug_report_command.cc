@@ -100,20 +100,10 @@ int print_rdma_devices() {
   return 0;
 }
 
-// The path of this program as another process can start it.
-Result<std::string> program_path() {
-  std::error_code failed;
-  const std::string path = TRY(own_program());
-  const auto real = std::filesystem::canonical(path, failed);
-  if (!failed) return real.string();
-  return Error{ErrorCode::kNotFound,
-               "the file of this program is no longer there; start the installed one"};
-}
-
 Status add_first_mac(BugReport& report) {
   add_tools(report);
   const int failed = add_trials(
-      {.program = TRY(program_path()),
+      {.program = TRY(own_program_file()),
        .trials = machine_trials(),
        .announce = [](const std::string& what) { show_progress(fmt::format("{} ...", what)); }},
       report);
@@ -128,8 +118,11 @@ Status add_first_mac(BugReport& report) {
 int bug_report(const BugReportFlags& flags) {
   if (flags.kernel_answers) return print_kernel_answers();
   if (flags.rdma_devices) return print_rdma_devices();
-  const BugReportWish wish{.http_port = static_cast<uint16_t>(flags.port),
-                           .hides_places = flags.first_mac};
+  const auto program = own_program_file();
+  if (!program.ok()) return fail(program.error());
+  const BugReportWish wish{
+      .examination = {.http_port = static_cast<uint16_t>(flags.port), .program = program.value()},
+      .hides_places = flags.first_mac};
   BugReport report = collect_bug_report(wish);
   if (flags.first_mac) {
     const Status added = add_first_mac(report);

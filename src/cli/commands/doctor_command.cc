@@ -8,8 +8,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/process/child_process.h"
 #include "cli/commands/commands.h"
 #include "cli/text/output.h"
 #include "doctor/doctor.h"
@@ -20,6 +22,7 @@ namespace {
 struct DoctorFlags {
   int port = kUsualHttpPort;
   bool json = false;
+  bool gpus = false;
   std::vector<std::string> cables;
 };
 
@@ -29,10 +32,15 @@ Signs signs_of_stdout() {
   return std::string_view(nl_langinfo(CODESET)) == "UTF-8" ? Signs::kSymbols : Signs::kWords;
 }
 
+Result<Findings> wanted_findings(const DoctorFlags& flags) {
+  if (flags.gpus) return examine_gpus();
+  if (!flags.cables.empty()) return examine_cables(flags.cables);
+  std::string program = TRY(own_program_file());
+  return examine({.http_port = static_cast<uint16_t>(flags.port), .program = std::move(program)});
+}
+
 int doctor(const DoctorFlags& flags) {
-  const auto examined = flags.cables.empty()
-                            ? Result<Findings>(examine(static_cast<uint16_t>(flags.port)))
-                            : examine_cables(flags.cables);
+  const auto examined = wanted_findings(flags);
   if (!examined.ok()) return fail(examined.error());
   const Findings& findings = examined.value();
   if (flags.json) {
@@ -56,6 +64,8 @@ void add_doctor_command(CLI::App& app, Command& chosen) {
                    "only the Thunderbolt cables between Macs: for each Mac a file with what "
                    "`system_profiler SPThunderboltDataType -json` prints there")
       ->type_name("FILE...");
+  command->add_flag("--gpus", flags->gpus, "only the GPUs: their drivers and a test of each")
+      ->excludes("--cables");
   command->add_flag("--json", flags->json, "one JSON value");
   command->callback([flags, &chosen] { chosen = [flags] { return doctor(*flags); }; });
 }

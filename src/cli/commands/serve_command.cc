@@ -17,6 +17,7 @@
 #include "access/host_names.h"
 #include "base/files/open_files.h"
 #include "base/log.h"
+#include "base/process/child_process.h"
 #include "base/process/core_dumps.h"
 #include "base/process/free_memory.h"
 #include "base/version.h"
@@ -342,6 +343,7 @@ Result<std::unique_ptr<Server>> start_server(const ServeFlags& flags, const Serv
   options.machine = serving.machine;
   options.budget_bytes = serving.budget_bytes;
   options.page = built_in_page();
+  options.program = TRY(own_program_file());
   const std::vector<std::string> paths = models_here(flags);
   for (size_t i = 0; i < serving.groups.size(); ++i) {  // the same order
     options.own_paths[serving.groups[i]->status().name] = paths[i];

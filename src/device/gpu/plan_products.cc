@@ -45,10 +45,10 @@ uint32_t Planner::scales_of(const PlanMatrix& m) const {
 }
 
 size_t Planner::round_of(size_t tokens, size_t words) const {
-  size_t most = kTokensOfRound;
+  uint64_t most = kTokensOfRound;
   if (words > 0) most = std::min(most, memory_.scratch().bytes / 4 / words);
   LOCKSTEP_CHECK(most > 0);
-  return std::min(tokens, most);
+  return std::min<uint64_t>(tokens, most);
 }
 
 Planner::Prepared Planner::prepare(const PlanMatrix& m, const RowsOfInput& rows,

@@ -45,12 +45,13 @@ Status Gpu::make_pipeline(const KernelVariant& variant) {
   if (find(variant) != VK_NULL_HANDLE) return Ok{};
   const uint32_t fma = variant.kernel == wrong_ ? kWrongFma : fma_;
   const Specialization constants({.fma = fma, .flush = flushes_ ? 1u : 0u}, variant);
-  VkPipeline made = TRY(
-      compile_pipeline(api_, device_,
-                       {.layout = layout_,
-                        .code = kernel_code(variant.kernel, features_),
-                        .constants = constants,
-                        .flags = shuffle_seed_ != 0 ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0u}));
+  const VkPipelineCreateFlags flags =
+      shuffle_seed_ != 0 ? VkPipelineCreateFlags{VK_PIPELINE_CREATE_DISPATCH_BASE_BIT} : 0;
+  VkPipeline made = TRY(compile_pipeline(api_, device_,
+                                         {.layout = layout_,
+                                          .code = kernel_code(variant.kernel, features_),
+                                          .constants = constants,
+                                          .flags = flags}));
   pipelines_.push_back({variant, made});
   return Ok{};
 }

@@ -30,6 +30,12 @@ GpuFacts collect_gpus() {
   return {.reason = "", .gpus = std::move(gpus.value())};
 }
 
+Finding unknown_gpus(std::string_view reason) {
+  return {"gpu", Severity::kNote,
+          fmt::format("it is unknown which GPUs this machine can use: {}", reason),
+          "update the drivers of its GPUs; until then let models run on the processor"};
+}
+
 Findings judge_gpus(const GpuFacts& facts) {
   Findings findings;
   if (!facts.reason.empty()) {

@@ -17,5 +17,7 @@ struct GpuFacts {
 // Runs drivers in this process, which a node must not.
 GpuFacts collect_gpus();
 Findings judge_gpus(const GpuFacts& facts);
+// GPUs that could not be tested.
+Finding unknown_gpus(std::string_view reason);
 
 }  // namespace lockstep

@@ -53,7 +53,7 @@ fs::path home_folder() {
 
 void add_node(const BugReportWish& wish, const Result<Json>& status, const Redaction& redaction,
               BugReport& report) {
-  const uint16_t http_port = wish.http_port;
+  const uint16_t http_port = wish.examination.http_port;
   if (!status.ok()) {
     report.missing.push_back(fmt::format("no node answers on port {}", http_port));
     return;
@@ -137,12 +137,12 @@ Result<std::string> redacted_desired_state(const fs::path& home, const Redaction
 }
 
 BugReport collect_bug_report(const BugReportWish& wish) {
-  const auto status = ask_node(wish.http_port);
+  const auto status = ask_node(wish.examination.http_port);
   const fs::path home = home_folder();
   BugReport report;
   report.redaction = redaction_for(wish, status.ok() ? status.value() : Json(), home);
   const Redaction& redaction = report.redaction;
-  const Findings findings = examine(wish.http_port);
+  const Findings findings = examine(wish.examination, status);
   report.files.push_back({"about.txt", "version, build, system, processors, memory",
                           redaction.text(machine_text(SystemFiles()))});
   report.files.push_back({"doctor.txt", "what `lockstep doctor` finds",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "doctor/doctor.h"
 #include "doctor/report/redaction.h"
 
 namespace lockstep {
@@ -28,7 +29,7 @@ struct BugReport {
 };
 
 struct BugReportWish {
-  uint16_t http_port = 0;
+  Examination examination{};
   bool hides_places = false;  // names and addresses of machines
 };
 

@@ -18,7 +18,6 @@ using Words = std::vector<std::string>;
 
 constexpr size_t kOutputBytesMax = size_t{1} << 20;
 constexpr size_t kSentenceBytesMax = 500;
-constexpr int kKilledStatus = 128;  // and the signal's number, see run_program()
 
 // Sentences on one line, cut to a length that a person reads.
 std::string in_one_line(std::string_view text) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/threads/guarded.h"
-#include "cluster/state/model_names.h"
 #include "node/requests/local_route.h"
 #include "node/requests/request_channel.h"
 #include "node/requests/stream_route.h"
@@ -51,9 +50,7 @@ void ClusterModels::close() {
   }
   items_.clear();
   around_.reset();
-  const std::lock_guard lock(mutex_);
-  offered_.clear();
-  desired_ = {};
+  offered_.publish({}, {});
 }
 
 void ClusterModels::update() {
@@ -343,53 +340,33 @@ void ClusterModels::on_stream(const Channel& channel, FrameConnection connection
 }
 
 void ClusterModels::publish() {
-  std::map<std::string, Offered, std::less<>> offered;
-  for (const auto& [name, item] : items_) offered[name] = {item.model, item.problem};
-  const std::lock_guard lock(mutex_);
-  desired_ = around_->driver.brain().desired();
-  offered_ = std::move(offered);
+  OfferedModels::Offers offers;
+  for (const auto& [name, item] : items_) offers[name] = {item.model, item.problem};
+  offered_.publish(around_->driver.brain().desired(), std::move(offers));
 }
 
 std::string ClusterModels::problem_of(const std::string& path) const {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [name, offered] : offered_) {
-    const DesiredEntry* entry = desired_.find(name);
-    if (entry && entry->path == path && !offered.problem.empty()) return offered.problem;
-  }
-  return "";
+  return offered_.problem_of(path);
 }
 
 std::vector<std::shared_ptr<ModelService>> ClusterModels::models() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<ModelService>> models;
-  for (const auto& [name, offered] : offered_) {
-    if (offered.model) models.push_back(offered.model);
-  }
-  return models;
+  return offered_.models();
+}
+
+void ClusterModels::await_files(std::string_view name, milliseconds patience) const {
+  offered_.await_files(name, patience);
 }
 
 Result<std::shared_ptr<ModelService>> ClusterModels::find(std::string_view name) {
-  const std::lock_guard lock(mutex_);
-  const bool is_only = name.empty() && offered_.size() == 1;
-  const ModelName found = find_model(desired_, is_only ? offered_.begin()->first : name);
-  const auto offered = found.entry ? offered_.find(found.entry->name) : offered_.end();
-  if (offered == offered_.end()) {
-    return Error{ErrorCode::kNotFound, no_such_model(name, found)};
-  }
-  loop_.post([weak = weak_from_this(), model = offered->first] {
+  const std::string model = TRY(offered_.name_of(name));
+  loop_.post([weak = weak_from_this(), model] {
     if (const auto self = weak.lock()) self->use(model);
   });
-  if (offered->second.model) return offered->second.model;
-  return Error{
-      ErrorCode::kPeerLost,
-      fmt::format("the files of the model '{}' are not on this node yet{}{}", offered->first,
-                  offered->second.problem.empty() ? "" : ": ", offered->second.problem)};
+  return offered_.service_of(model);
 }
 
 bool ClusterModels::is_on_demand(std::string_view name) const {
-  const std::lock_guard lock(mutex_);
-  const DesiredEntry* entry = desired_.find(name);
-  return entry != nullptr && entry->wanted && entry->promises.idle_unload_s > 0;
+  return offered_.is_on_demand(name);
 }
 
 void ClusterModels::keep(std::string_view name, milliseconds time) {

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "net/event_loop.h"
 #include "node/cluster/cluster_driver.h"
 #include "node/cluster/cluster_parts.h"
+#include "node/cluster/offered_models.h"
 #include "node/cluster/routed_model.h"
 #include "node/cluster/serving_placement.h"
 #include "node/fetch/model_copies.h"
@@ -60,6 +60,7 @@ class ClusterModels final : public ModelDirectory,
 
   std::vector<std::shared_ptr<ModelService>> models() const override;
   Result<std::shared_ptr<ModelService>> find(std::string_view name) override;
+  void await_files(std::string_view name, std::chrono::milliseconds patience) const override;
   bool is_on_demand(std::string_view name) const override;
   void keep(std::string_view name, std::chrono::milliseconds time) override;
 
@@ -116,14 +117,7 @@ class ClusterModels final : public ModelDirectory,
   std::unique_ptr<ModelCopies> copies_;  // from connect() on
   std::unique_ptr<ShareCopies> shares_;  // from connect() on, if this node keeps shares
   DiskThread disk_{kDesiredLiveMax};     // a hanging disk blocks only the model it holds
-
-  mutable std::mutex mutex_;  // guards what follows
-  struct Offered {
-    std::shared_ptr<ModelService> model;
-    std::string problem;
-  };
-  DesiredState desired_;
-  std::map<std::string, Offered, std::less<>> offered_;
+  OfferedModels offered_;
 };
 
 }  // namespace lockstep

@@ -106,6 +106,12 @@ Result<std::shared_ptr<ModelService>> JoinedModels::find(std::string_view name) 
                        : Result<std::shared_ptr<ModelService>>(no_model_named(name, models()));
 }
 
+// A model of the first directory is found without the second one's files.
+void JoinedModels::await_files(std::string_view name, std::chrono::milliseconds patience) const {
+  const auto own = model_named(first_->models(), name);
+  if (own == nullptr || own->status().name != name) second_->await_files(name, patience);
+}
+
 // For a model's exact name.
 ModelDirectory& JoinedModels::directory_of(std::string_view name) const {
   for (const auto& model : first_->models()) {

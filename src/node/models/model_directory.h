@@ -23,6 +23,9 @@ class ModelDirectory {
   // a model that is loaded on demand. kInvalidArgument if an empty name is ambiguous; kNotFound
   // with a sentence that suggests similar names.
   virtual Result<std::shared_ptr<ModelService>> find(std::string_view name) = 0;
+  // Waits, at most for `patience`, while the small files of the model meant are being fetched:
+  // until then find() fails. Not for an event loop's thread.
+  virtual void await_files(std::string_view, std::chrono::milliseconds) const {}
   // Whether the model of exactly this name is loaded on demand: it is unloaded when unused.
   virtual bool is_on_demand(std::string_view) const { return false; }
   // For such a model: how long it stays after this node's requests end, instead of the promised
@@ -48,6 +51,7 @@ class JoinedModels final : public ModelDirectory {
       : first_(std::move(first)), second_(std::move(second)) {}
   ModelServices models() const override;
   Result<std::shared_ptr<ModelService>> find(std::string_view name) override;
+  void await_files(std::string_view name, std::chrono::milliseconds patience) const override;
   bool is_on_demand(std::string_view name) const override;
   void keep(std::string_view name, std::chrono::milliseconds time) override;
 

@@ -8,6 +8,13 @@
 #include "base/machine/machine.h"
 
 namespace lockstep {
+namespace {
+
+// A model that another node has just loaded: its configuration and tokenizer come to this one. A
+// waiting request holds a worker's thread.
+constexpr std::chrono::milliseconds kFilesPatience{10'000};
+
+}  // namespace
 
 ApiContext::ApiContext(std::shared_ptr<ModelDirectory> models, ClusterControl* cluster,
                        ApiSettings settings, std::unique_ptr<AccessControl> access)
@@ -50,6 +57,7 @@ ApiResult<std::shared_ptr<ModelService>> ApiContext::find_model(std::string_view
 }
 
 ApiResult<std::shared_ptr<ModelService>> ApiContext::find_ready_model(std::string_view name) const {
+  models_->await_files(name, kFilesPatience);
   const std::shared_ptr<ModelService> model = TRY(find_model(name));
   const ModelStatus status = model->status();
   // During a restart the service holds a request for a while, and fails it when that takes too

@@ -49,6 +49,7 @@ struct ApiSettings {
   // Models of this machine's own groups: name -> path, or name of a hub.
   std::map<std::string, std::string> own_paths = {};
   KillWorker kill_worker = {};  // for `serve --demo`; empty: not allowed
+  std::string program = {};     // starts lockstep; empty: the doctor tests no GPUs
 };
 
 // Where OpenAI's answers go.
@@ -87,6 +88,8 @@ class ApiContext {
   DemoPlug* demo() const { return demo_.get(); }
   // Models on disks; null: this server has none.
   ModelDesk* desk() const { return settings_.desk; }
+  // ApiSettings::program.
+  const std::string& program() const { return settings_.program; }
   // This machine as a place for models, without a cluster.
   OwnOffer& own_offer() { return own_offer_; }
   // The doctor's findings, which several callers may wait for.
@@ -104,7 +107,8 @@ class ApiContext {
 
   // Like ModelDirectory::find(): 400 if a name is needed, 404 for an unknown one.
   ApiResult<std::shared_ptr<ModelService>> find_model(std::string_view name) const;
-  // The same; 503 if the model has failed or stopped for good, 400 if it has no tokenizer.
+  // The same, on a worker's thread: waits a while for files of the model that are being fetched.
+  // 503 if the model has failed or stopped for good, 400 if it has no tokenizer.
   ApiResult<std::shared_ptr<ModelService>> find_ready_model(std::string_view name) const;
 
   // As in ModelDirectory, by the model's own name.

@@ -28,10 +28,10 @@ ApiError late_doctor() {
 void serve_cluster_doctor(ApiContext& context, const HttpRequest&, const HttpReply& reply) {
   // The node answers itself: asking over HTTP would need a second worker.
   JsonObject status = status_members(context, look_at_cluster(context));
-  const uint16_t port = context.access().port();
+  const Examination examination{.http_port = context.access().port(), .program = context.program()};
   const auto found = context.examination().get(
-      [port, status = Json(std::move(status))] {
-        return dump_json(findings_json(examine(port, status)));
+      [examination, status = Json(std::move(status))] {
+        return dump_json(findings_json(examine(examination, status)));
       },
       kExaminationTime);
   if (found.ok()) return reply.send(fresh_json(found.value()));
