@@ -52,6 +52,7 @@ for source in $sources; do
   esac
   case $source in
     */isa_neon_dotprod.cc) extra=-march=armv8.2-a+dotprod ;;  # as in src/CMakeLists.txt
+    */isa_neon_i8mm.cc) extra=-march=armv8.2-a+dotprod+i8mm ;;
   esac
   # shellcheck disable=SC2086
   $chosen $flags $extra -c "$source" -o "$object"

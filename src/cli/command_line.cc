@@ -29,7 +29,8 @@ constexpr const char* kFooter =
     "  lockstep serve models/stories260K --ranks 2 --alone\n"
     "  lockstep pull Qwen/Qwen3-0.6B\n"
     "  lockstep bench models/stories260K -p 128 -n 64 --json\n\n"
-    "LOCKSTEP_ISA=scalar|avx2|avx512|neon|neon_dotprod forces an instruction set, not the answer.\n"
+    "LOCKSTEP_ISA=scalar|avx2|avx512|neon|neon_dotprod|neon_i8mm forces an instruction set,\n"
+    "not the answer.\n"
     "`lockstep COMMAND --help` says more about a command.";
 
 // More than any node has open at once.

@@ -37,7 +37,13 @@ LANES_INLINE Quad look_up(ByteTable table, Quad index) {
   return index;
 }
 
-// Codes of 8 bits are made signed; the start value corrects for the 128.
+// Codes of 8 bits are made signed, where no instruction takes unsigned ones; the start value
+// corrects for the 128.
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+constexpr bool kHasUnsignedCodes = true;
+#else
+constexpr bool kHasUnsignedCodes = false;
+#endif
 template <int Bits>
 LANES_INLINE int8x16_t signed_codes(uint8x16_t codes) {
   if constexpr (Bits == 8) codes = veorq_u8(codes, vdupq_n_u8(128));
@@ -45,7 +51,7 @@ LANES_INLINE int8x16_t signed_codes(uint8x16_t codes) {
 }
 template <int Bits>
 LANES_INLINE int32_t start_of_dot(int32_t sum_of_x, int32_t offset) {
-  return ((Bits == 8 ? 128 : 0) - offset) * sum_of_x;
+  return ((Bits == 8 && !kHasUnsignedCodes ? 128 : 0) - offset) * sum_of_x;
 }
 LANES_INLINE int8x16_t four_of_x(const int8_t* x) {
   int32_t four;
@@ -53,9 +59,63 @@ LANES_INLINE int8x16_t four_of_x(const int8_t* x) {
   return vreinterpretq_s8_s32(vdupq_n_s32(four));
 }
 
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+// Eight columns of two tokens.
+struct EightsOfTwo {
+  int8x16_t v;
+
+  static LANES_INLINE EightsOfTwo load(const int8_t* a, const int8_t* b) {
+    return {vcombine_s8(vld1_s8(a), vld1_s8(b))};
+  }
+};
+
+// The dot products of two tokens, a and b: each instruction multiplies eight columns of two rows by
+// those of both.
+struct DotOfTwo {
+  using Input = EightsOfTwo;
+
+  int32x4_t sum[8];  // of two rows: a and b of the first, a and b of the second
+
+  static LANES_INLINE DotOfTwo start(int32_t sum_of_a, int32_t sum_of_b, int32_t offset) {
+    const int32x2_t sums = vset_lane_s32(sum_of_b, vdup_n_s32(sum_of_a), 1);
+    const int32x4_t start = vmulq_n_s32(vcombine_s32(sums, sums), -offset);
+    return {{start, start, start, start, start, start, start, start}};
+  }
+  // Adds two neighbouring quads to the dot products of all pairs of tokens. The sums of three pairs
+  // take 24 registers, so all pairs meet four rows before the next four are unpacked.
+  template <int Pairs>
+  static LANES_INLINE void add(DotOfTwo (&dots)[Pairs], Quad quad, Quad next,
+                               const EightsOfTwo (&x)[Pairs]) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      const uint32x4_t four = vreinterpretq_u32_u8(quad.v[i]);
+      const uint32x4_t next_four = vreinterpretq_u32_u8(next.v[i]);
+      const uint8x16_t low = vreinterpretq_u8_u32(vzip1q_u32(four, next_four));
+      const uint8x16_t high = vreinterpretq_u8_u32(vzip2q_u32(four, next_four));
+#pragma GCC unroll 4
+      for (int pair = 0; pair < Pairs; ++pair) {
+        int32x4_t* const sum = dots[pair].sum + 2 * i;
+        sum[0] = vusmmlaq_s32(sum[0], low, x[pair].v);
+        sum[1] = vusmmlaq_s32(sum[1], high, x[pair].v);
+      }
+    }
+  }
+  // The dot products of a (token 0) or b (1).
+  LANES_INLINE F32x16 finish(int token) const {
+    return for_fours([&](int i) {
+      const int32x4_t low = sum[2 * i], high = sum[2 * i + 1];
+      return vcvtq_f32_s32(token == 0 ? vuzp1q_s32(low, high) : vuzp2q_s32(low, high));
+    });
+  }
+};
+#endif
+
 #if defined(__ARM_FEATURE_DOTPROD)
 template <int Bits>
 struct Dot {
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+  using OfTwo = DotOfTwo;
+#endif
   int32x4_t sum[4];
 
   static LANES_INLINE Dot start(int32_t sum_of_x, int32_t offset) {
@@ -66,7 +126,11 @@ struct Dot {
   LANES_INLINE void add(Quad codes, const int8_t* x) {
     const int8x16_t four = four_of_x(x);
     for (int i = 0; i < 4; ++i) {
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+      sum[i] = vusdotq_s32(sum[i], codes.v[i], four);
+#else
       sum[i] = vdotq_s32(sum[i], signed_codes<Bits>(codes.v[i]), four);
+#endif
     }
   }
   LANES_INLINE F32x16 finish() const {

@@ -23,6 +23,7 @@ extern const KernelTable kAvx512Kernels;
 #elif defined(__aarch64__)
 extern const KernelTable kNeonKernels;
 extern const KernelTable kNeonDotprodKernels;
+extern const KernelTable kNeonI8mmKernels;
 #endif
 
 namespace {
@@ -34,15 +35,33 @@ bool has_f16c() {
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & (1u << 29)) != 0;
 }
 #elif defined(__aarch64__)
+#if defined(__APPLE__)
+bool has_feature(const char* name) {
+  int has = 0;
+  size_t bytes = sizeof(has);
+  return sysctlbyname(name, &has, &bytes, nullptr, 0) == 0 && has != 0;
+}
+#endif
+
 // FEAT_DotProd: dot products of bytes.
 bool has_dotprod() {
 #if defined(__linux__)
   constexpr unsigned long kAsimdDp = 1ul << 20;  // HWCAP_ASIMDDP in asm/hwcap.h
   return (getauxval(AT_HWCAP) & kAsimdDp) != 0;
 #elif defined(__APPLE__)
-  int has = 0;
-  size_t bytes = sizeof(has);
-  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &has, &bytes, nullptr, 0) == 0 && has != 0;
+  return has_feature("hw.optional.arm.FEAT_DotProd");
+#else
+  return false;
+#endif
+}
+
+// FEAT_I8MM: products of small matrices of bytes.
+bool has_i8mm() {
+#if defined(__linux__)
+  constexpr unsigned long kI8mm = 1ul << 13;  // HWCAP2_I8MM in asm/hwcap.h
+  return (getauxval(AT_HWCAP2) & kI8mm) != 0;
+#elif defined(__APPLE__)
+  return has_feature("hw.optional.arm.FEAT_I8MM");
 #else
   return false;
 #endif
@@ -64,6 +83,7 @@ std::vector<const KernelTable*> detect_kernels() {
 #elif defined(__aarch64__)
   tables.push_back(&kNeonKernels);
   if (has_dotprod()) tables.push_back(&kNeonDotprodKernels);
+  if (has_dotprod() && has_i8mm()) tables.push_back(&kNeonI8mmKernels);
 #endif
   return tables;
 }

@@ -199,7 +199,7 @@ struct AttentionArgs {
 };
 
 struct KernelTable {
-  // As in LOCKSTEP_ISA: "scalar", "avx2", "avx512", "neon", "neon_dotprod".
+  // As in LOCKSTEP_ISA: "scalar", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm".
   const char* name;
   void (*matmul)(const MatmulArgs&);
   void (*matmul_runs)(const MatmulRunsArgs&);

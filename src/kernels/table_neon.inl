@@ -1,5 +1,5 @@
-// Makes a table of NEON kernels. Included by isa_neon.cc and isa_neon_dotprod.cc, in an anonymous
-// namespace; bytes_neon.inl detects from the flags whether there are dot products of bytes.
+// Makes a table of NEON kernels. Included by isa_neon*.cc in an anonymous namespace; bytes_neon.inl
+// detects from the flags whether there are dot products and products of matrices of bytes.
 
 // The most sums and tokens of one register block. Few shapes compile in less time; any shape gives
 // the same bits.
@@ -13,7 +13,13 @@ constexpr int kTokensMax = 6;
 // Tiles of a quantised matrix processed together with one token and with several.
 constexpr int kBlockTilesOfOne = 1;
 constexpr int kBlockTilesOfMany = 1;
-constexpr int kCommonSums = 0;  // no kernels of their own for common formats with several tokens
+// The sums of the shapes that have kernels of their own for common formats; without them, the older
+// instruction sets compile in less time.
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+constexpr int kCommonSums = kSumsMax;
+#else
+constexpr int kCommonSums = 0;
+#endif
 
 #include "kernels/simd_scalar.inl"
 

@@ -29,7 +29,8 @@ def read_json(*path):
 
 def available_isas():
     process = harness.run("logits", harness.STORIES, "--ids", "1", env={"LOCKSTEP_ISA": "none"})
-    known = [name for name in ("scalar", "avx2", "avx512", "neon", "neon_dotprod") if name in process.stderr]
+    names = ("scalar", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm")
+    known = [name for name in names if name in process.stderr]
     assert "scalar" in known, process.stderr
     return known
 

@@ -77,18 +77,83 @@ struct CodesOfBlock {
   }
 };
 
+// The sum of the codes in quads [Begin, End), which are all or a half.
+template <int Begin, int End>
+LANES_INLINE int32_t sum_of_codes(const InputBlock8& x) {
+  return End - Begin == kQuads ? x.sum : x.half_sums[Begin == 0 ? 0 : 1];
+}
+
+// An instruction set whose Dot has OfTwo multiplies two neighbouring quads by two tokens at once.
+template <class DotOfOne>
+concept HasDotOfTwo = requires {
+  typename DotOfOne::OfTwo;
+};
+
+// Tokens in pairs; the last of an odd number is a pair with itself.
+template <int Tokens>
+struct TokenPairs {
+  static constexpr int kCount = (Tokens + 1) / 2;
+  InputPointers<Tokens> input;
+
+  LANES_INLINE const InputBlock8& first(int pair) const {
+    return input.template at<InputBlock8>(2 * pair);
+  }
+  LANES_INLINE const InputBlock8& second(int pair) const {
+    return input.template at<InputBlock8>(2 * pair + 1 < Tokens ? 2 * pair + 1 : 2 * pair);
+  }
+};
+
+// Quads [Begin, End) of a block and integers, in pairs of quads and of tokens.
+template <PackedCodes kCodes, int Begin, int End, int Tiles, int Tokens>
+LANES_INLINE void dot_pairs(const CodesOfBlock& codes, TokenPairs<Tokens> tokens,
+                            F32x16 (&dot)[Tiles][Tokens]) {
+  using DotOfTwo = typename Dot<quad_bits(kCodes)>::OfTwo;
+  constexpr int kPairs = TokenPairs<Tokens>::kCount;
+  DotOfTwo sums[Tiles][kPairs];
+#pragma GCC unroll 4
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const DotOfTwo start =
+        DotOfTwo::start(sum_of_codes<Begin, End>(tokens.first(pair)),
+                        sum_of_codes<Begin, End>(tokens.second(pair)), codes.offset);
+#pragma GCC unroll 4
+    for (int tile = 0; tile < Tiles; ++tile) sums[tile][pair] = start;
+  }
+  for_constants<Begin / 2, End / 2>([&](auto k) LANES_LAMBDA {
+    constexpr int kQuad = 2 * decltype(k)::value;
+    typename DotOfTwo::Input x[kPairs];
+#pragma GCC unroll 4
+    for (int pair = 0; pair < kPairs; ++pair) {
+      x[pair] = DotOfTwo::Input::load(tokens.first(pair).codes + 4 * kQuad,
+                                      tokens.second(pair).codes + 4 * kQuad);
+    }
+#pragma GCC unroll 4
+    for (int tile = 0; tile < Tiles; ++tile) {
+      const std::byte* const from = codes.template of_tile<kCodes>(tile);
+      DotOfTwo::add(sums[tile], load_quad<kCodes, kQuad>(from, codes.table),
+                    load_quad<kCodes, kQuad + 1>(from, codes.table), x);
+    }
+  });
+#pragma GCC unroll 4
+  for (int tile = 0; tile < Tiles; ++tile) {
+#pragma GCC unroll 8
+    for (int token = 0; token < Tokens; ++token) {
+      dot[tile][token] = sums[tile][token / 2].finish(token % 2);
+    }
+  }
+}
+
 // Quads [Begin, End) of a block and integers.
 template <PackedCodes kCodes, int Begin, int End, int Tiles, int Tokens>
 LANES_INLINE void dot_quads(const CodesOfBlock& codes, InputPointers<Tokens> input,
                             const InputBlock8*, F32x16 (&dot)[Tiles][Tokens]) {
-  constexpr bool kIsWhole = End - Begin == kQuads;
-  constexpr int kHalf = Begin == 0 ? 0 : 1;
+  if constexpr (Tokens > 1 && HasDotOfTwo<Dot<quad_bits(kCodes)>>) {
+    return dot_pairs<kCodes, Begin, End>(codes, TokenPairs<Tokens>{input}, dot);
+  }
   Dot<quad_bits(kCodes)> sums[Tiles][Tokens];
 #pragma GCC unroll 8
   for (int token = 0; token < Tokens; ++token) {
     const InputBlock8& x = input.template at<InputBlock8>(token);
-    const auto start =
-        Dot<quad_bits(kCodes)>::start(kIsWhole ? x.sum : x.half_sums[kHalf], codes.offset);
+    const auto start = Dot<quad_bits(kCodes)>::start(sum_of_codes<Begin, End>(x), codes.offset);
 #pragma GCC unroll 4
     for (int tile = 0; tile < Tiles; ++tile) sums[tile][token] = start;
   }
