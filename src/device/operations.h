@@ -20,6 +20,8 @@ struct Slice {
 
   BufferId buffer{};
   size_t offset = 0;  // in elements
+
+  bool operator==(const Slice&) const = default;
 };
 
 // output[token] = matrix row rows[token]; negative rows are another rank's and are skipped.

@@ -260,12 +260,42 @@ struct PagesShape {
   }
 };
 
-// Keys and values of a sequence, then attention of some of its tokens.
+// The products of attention's output: of all heads of a token together, or of each. Returns their
+// operation.
+inline Operation multiply_heads(Device& device, Random& random, const Attention& op, int value_dim,
+                                Output& products) {
+  static std::vector<std::unique_ptr<std::vector<MatrixId>>> kept;
+  const bool together = random() % 2 == 0;
+  const int columns = together ? op.heads * value_dim : value_dim;
+  Shape shape{between(random, 1, 40), columns, {{columns, 0, 1}}};
+  if (together && random() % 2 == 0) shape.steps = random_steps(random, columns);
+  const FormatCase& format = any_format(random);
+  const int rows_of_token = together ? subtrees_of(shape.steps) : op.heads;
+  products.count = static_cast<size_t>(rows_of_token * op.tokens * shape.rows);
+  products.slice = put(device, std::vector<float>(products.count), Access::kHost);
+  if (together) {
+    return Matmul{
+        op.output, op.tokens, {{pack_random(device, random, format, shape), products.slice}}};
+  }
+  std::vector<MatrixId>& matrices = *kept.emplace_back(std::make_unique<std::vector<MatrixId>>());
+  matrices = pack_experts(device, random, op.heads, format, shape);
+  return HeadMatmul{.matrices = &matrices,
+                    .input = op.output,
+                    .input_stride = value_dim,
+                    .tokens = op.tokens,
+                    .output = products.slice,
+                    .output_stride = shape.rows};
+}
+
+// Keys and values of a sequence, then attention of some of its tokens, and products of that.
 inline std::vector<Output> attention(Device& device, Random& random) {
   constexpr int kPages = 5;
   const auto kind = static_cast<KvKind>(between(random, 0, 3));
   const int kv_heads = between(random, 1, 3), heads_per_kv = between(random, 1, 4);
-  const int head_dim = 4 * between(random, 1, 40), value_dim = between(random, 1, head_dim);
+  const int head_dim = 4 * between(random, 1, 40);
+  const bool has_blocks = head_dim >= 32 && random() % 2 == 0;
+  const int value_dim =
+      has_blocks ? 32 * between(random, 1, head_dim / 32) : between(random, 1, head_dim);
   const int positions = between(random, 1, kPages * kPagePositions);
   const PagesShape shape{kind, kv_heads, head_dim, value_dim};
   const size_t all = shape.page_elements() * kPages;
@@ -313,8 +343,11 @@ inline std::vector<Output> attention(Device& device, Random& random) {
                .has_sinks = random() % 2 == 0,
                .output = output};
   op.sinks = put_numbers(device, random, static_cast<size_t>(heads));
+  Output products{};
+  const Operation product = multiply_heads(device, random, op, value_dim, products);
   device.queue(op);
-  return {{state, all}, {output, count}};
+  device.queue(product);
+  return {{state, all}, {output, count}, products};
 }
 
 // The operations between products and attention, which become one kernel.
@@ -445,6 +478,58 @@ inline std::vector<Output> route(Device& device, Random& random) {
   return {{output, slots}, {weights, slots}};
 }
 
+// Products of rows that the operation before them, or one further back, has made; some rows are
+// changed in between.
+inline std::vector<Output> norm_and_products(Device& device, Random& random) {
+  const int tokens = between(random, 1, 12);
+  const Shape shape = random_shape(random);
+  const auto count = static_cast<size_t>(tokens * shape.columns);
+  const auto width = static_cast<size_t>(shape.columns);
+  const Slice sum = put_numbers(device, random, count, Access::kHost);
+  const Slice y = room(device, count, Access::kHost);
+  const Slice x = put_numbers(device, random, count), weight = put_numbers(device, random, width);
+  const Slice bias = put_numbers(device, random, width);
+  const AddBias change{y, bias, tokens, shape.columns};
+  std::vector<Output> outputs{{sum, count}, {y, count}};
+  std::vector<Operation> operations;
+  if (random() % 2 == 0) {
+    operations.push_back(AddRmsNorm{x, sum, weight, tokens, shape.columns, 1e-6f, y});
+  } else {
+    operations.push_back(RmsNorm{x, weight, tokens, shape.columns, 1e-5f, y});
+  }
+  if (random() % 3 == 0) operations.push_back(change);
+  for (int i = between(random, 1, 3); i > 0; --i) {
+    const MatrixId id = pack_random(device, random, any_format(random), shape);
+    const auto products = static_cast<size_t>(subtrees_of(shape.steps) * tokens * shape.rows);
+    const Slice output = put(device, std::vector<float>(products), Access::kHost);
+    operations.push_back(Matmul{y, tokens, {{id, output}}});
+    outputs.push_back({output, products});
+    if (random() % 4 == 0) operations.push_back(change);
+  }
+  for (const Operation& operation : operations) device.queue(operation);
+  return outputs;
+}
+
+inline std::vector<Output> gated_ffn(Device& device, Random& random) {
+  const int tokens = between(random, 1, 12), columns = between(random, 1, 300);
+  const Shape up{between(random, 1, 700), columns, {{columns, 0, 1}}};
+  const Shape down{between(random, 1, 50), up.rows, random_steps(random, up.rows)};
+  const MatrixId gate = pack_random(device, random, any_format(random), up);
+  const auto count = static_cast<size_t>(tokens * up.rows);
+  const GatedUp op{.gate = gate,
+                   .up = pack_random(device, random, any_format(random), up),
+                   .input = put_numbers(device, random, static_cast<size_t>(tokens * columns)),
+                   .tokens = tokens,
+                   .scratch = room(device, count),
+                   .output = room(device, count, Access::kHost)};
+  const MatrixId id = pack_random(device, random, any_format(random), down);
+  const auto products = static_cast<size_t>(subtrees_of(down.steps) * tokens * down.rows);
+  const Slice output = put(device, std::vector<float>(products), Access::kHost);
+  device.queue(op);
+  device.queue(Matmul{op.output, tokens, {{id, output}}});
+  return {{op.output, count}, {output, products}};
+}
+
 struct NamedCase {
   const char* name;
   Build build;
@@ -463,6 +548,8 @@ inline const NamedCase kCases[] = {
     {"heads and store", heads_and_store},
     {"latent and store", latent_and_store},
     {"biased norm", biased_norm},
+    {"norm and products", norm_and_products},
+    {"gated feed-forward", gated_ffn},
 };
 
 }  // namespace lockstep::testing

@@ -17,6 +17,7 @@ void Planner::emit(const KernelVariant& variant, size_t x, size_t y, const Param
                    std::initializer_list<MemoryRange> reads,
                    std::initializer_list<MemoryRange> writes) {
   static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= kParamBytesMax);
+  forget_prepared(writes);
   Dispatch& dispatch = dispatches_.emplace_back();
   dispatch.variant = variant;
   dispatch.groups = {static_cast<uint32_t>(x), static_cast<uint32_t>(y)};

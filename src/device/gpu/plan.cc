@@ -57,6 +57,7 @@ std::string_view kernel_name(Kernel kernel) {
 
 void Planner::plan_waiting() {
   for (std::span<const Operation> rest = waiting_; !rest.empty();) {
+    after_ = rest.subspan(1);
     size_t planned = plan_heads(rest);
     if (planned == 0) planned = plan_latent(rest);
     if (planned == 0) planned = plan_biased_norm(rest);
@@ -66,6 +67,7 @@ void Planner::plan_waiting() {
     }
     rest = rest.subspan(planned);
   }
+  after_ = {};
   waiting_.clear();
 }
 
@@ -77,6 +79,7 @@ std::span<const Dispatch> Planner::finish() {
 void Planner::clear() {
   waiting_.clear();
   dispatches_.clear();
+  prepared_.clear();
   hazards_.wait_for_all();
 }
 
@@ -209,14 +212,24 @@ void Planner::plan(const RmsNorm& op) {
   const MemoryRange x = memory_.place(op.x, tokens * stride),
                     y = memory_.place(op.y, tokens * stride);
   const MemoryRange weight = memory_.place(op.weight, columns);
-  emit({Kernel::kNorm, {}}, tokens, 1,
-       NormParams{.x = x.begin,
-                  .weight = weight.begin,
-                  .y = y.begin,
-                  .columns = static_cast<uint32_t>(columns),
-                  .stride = static_cast<uint32_t>(stride),
-                  .epsilon = op.epsilon},
-       {x, weight}, {y});
+  plan_norm({.x = x.begin,
+             .weight = weight.begin,
+             .columns = static_cast<uint32_t>(columns),
+             .stride = static_cast<uint32_t>(stride),
+             .epsilon = op.epsilon},
+            tokens, {x, weight}, {}, op.y, y);
+}
+
+// `sum`: is written too; or none.
+void Planner::plan_norm(NormParams params, size_t tokens, std::initializer_list<MemoryRange> reads,
+                        const MemoryRange& sum, Slice output, const MemoryRange& y) {
+  const PlanMatrix* user = user_of(output);
+  const PreparedRows prepared = room_for(user, y, tokens, params.columns, params.stride);
+  if (prepared.form != kPlainInput) params.prepared = prepared.to(*user);
+  params.y = y.begin;
+  emit({Kernel::kNorm, {0, 0, params.sum == 0 ? 0u : 1u, prepared.form}}, tokens, 1, params, reads,
+       {sum, y, prepared.prepared.range});
+  keep(prepared);
 }
 
 void Planner::plan(const AddRmsNorm& op) {
@@ -229,16 +242,14 @@ void Planner::plan_sum_norm(const AddRmsNorm& op, const MemoryRange& bias) {
   const MemoryRange sum = memory_.place(op.sum, tokens * columns);
   const MemoryRange y = memory_.place(op.y, tokens * columns);
   const MemoryRange weight = memory_.place(op.weight, columns);
-  emit({Kernel::kNorm, {0, 0, 1}}, tokens, 1,
-       NormParams{.x = x.begin,
-                  .sum = sum.begin,
-                  .bias = bias.begin,
-                  .weight = weight.begin,
-                  .y = y.begin,
-                  .columns = static_cast<uint32_t>(columns),
-                  .stride = static_cast<uint32_t>(columns),
-                  .epsilon = op.epsilon},
-       {x, sum, bias, weight}, {sum, y});
+  plan_norm({.x = x.begin,
+             .sum = sum.begin,
+             .bias = bias.begin,
+             .weight = weight.begin,
+             .columns = static_cast<uint32_t>(columns),
+             .stride = static_cast<uint32_t>(columns),
+             .epsilon = op.epsilon},
+            tokens, {x, sum, bias, weight}, sum, op.y, y);
 }
 
 void Planner::plan(const Rope& op) {
@@ -320,7 +331,7 @@ void Planner::plan(const Attention& op) {
   const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
   const size_t round = options_.attention_pages_max == 0
                            ? tokens
-                           : memory_.scratch().bytes / (heads * kAttentionStateBytes);
+                           : own_scratch().bytes / (heads * kAttentionStateBytes);
   LOCKSTEP_CHECK(round > 0);
   for (size_t begin = 0; begin < tokens; begin += round) {
     plan_attention(op, begin, std::min(round, tokens - begin));
@@ -342,29 +353,53 @@ void Planner::plan_attention(const Attention& op, size_t begin, size_t count) {
   const bool is_cut = options_.attention_pages_max > 0;
   const uint32_t some = is_cut ? options_.attention_pages_max : pages;
   const MemoryRange states =
-      is_cut ? MemoryRange{memory_.scratch().begin, count * heads * kAttentionStateBytes}
+      is_cut ? MemoryRange{own_scratch().begin, count * heads * kAttentionStateBytes}
              : MemoryRange{};
+  const PlanMatrix* user = count == static_cast<size_t>(op.tokens) ? user_of(op.output) : nullptr;
+  const PreparedRows prepared = room_for_heads(user, output, op);
   for (uint32_t page = 0; page < pages; page += some) {
-    emit({Kernel::kAttention, {static_cast<uint32_t>(op.pages.kind), 0, is_cut ? 1u : 0u}}, heads,
-         count,
-         AttentionParams{.pages = pages_info(op.pages),
-                         .query = query.begin,
-                         .positions = positions.begin,
-                         .page_lists = lists.begin,
-                         .list_offsets = offsets.begin,
-                         .sinks = sinks.begin,
-                         .outputs = output.begin,
-                         .states = states.begin,
-                         .page_begin = page,
-                         .page_end = std::min(pages, page + some),
-                         .heads = static_cast<uint32_t>(op.heads),
-                         .head_begin = static_cast<uint32_t>(op.head_begin),
-                         .heads_per_kv = static_cast<uint32_t>(op.heads_per_kv),
-                         .kv_begin = static_cast<uint32_t>(op.kv_begin),
-                         .window = static_cast<uint32_t>(op.window),
-                         .scale = op.scale},
-         {state_of(op.pages), query, positions, offsets, lists, sinks, states}, {output, states});
+    emit({Kernel::kAttention,
+          {static_cast<uint32_t>(op.pages.kind), 0, is_cut ? 1u : 0u, prepared.form}},
+         heads, count,
+         AttentionParams{
+             .pages = pages_info(op.pages),
+             .query = query.begin,
+             .positions = positions.begin,
+             .page_lists = lists.begin,
+             .list_offsets = offsets.begin,
+             .sinks = sinks.begin,
+             .outputs = output.begin,
+             .states = states.begin,
+             .prepared = prepared.form == kPlainInput ? PreparedTo{} : prepared.to(*user),
+             .page_begin = page,
+             .page_end = std::min(pages, page + some),
+             .heads = static_cast<uint32_t>(op.heads),
+             .head_begin = static_cast<uint32_t>(op.head_begin),
+             .heads_per_kv = static_cast<uint32_t>(op.heads_per_kv),
+             .kv_begin = static_cast<uint32_t>(op.kv_begin),
+             .window = static_cast<uint32_t>(op.window),
+             .scale = op.scale},
+         {state_of(op.pages), query, positions, offsets, lists, sinks, states},
+         {output, states, prepared.prepared.range});
   }
+  keep(prepared);
+}
+
+// A workgroup has one head, so blocks must not reach into the next one. Its row is that of all
+// heads for a matrix that multiplies them together, or its own.
+Planner::PreparedRows Planner::room_for_heads(const PlanMatrix* user, const MemoryRange& output,
+                                              const Attention& op) {
+  if (user == nullptr) return {};
+  const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
+  const auto columns = static_cast<size_t>(op.pages.value_dim);
+  const auto blocks = static_cast<size_t>(user->blocks);
+  const bool fits = columns % kColumnsOfBlock == 0 &&
+                    blocks * kColumnsOfBlock == static_cast<size_t>(user->columns);
+  if (!fits) return {};
+  if (static_cast<size_t>(user->columns) == columns) {
+    return room_for(user, output, tokens * heads, columns, columns);
+  }
+  return room_for(user, output, tokens, heads * columns, heads * columns);
 }
 
 void Planner::plan(const Route& op) {

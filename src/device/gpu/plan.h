@@ -98,7 +98,7 @@ class PlanMemory {
   virtual const PlanMatrix& matrix(MatrixId id) const = 0;
   // A table of the addresses of these matrices' MatrixInfos.
   virtual Address table(const std::vector<MatrixId>& matrices) = 0;
-  // For prepared activations; enough for one token of every operation.
+  // For prepared activations; half of it is enough for one token of every operation.
   virtual MemoryRange scratch() const = 0;
 };
 
@@ -128,6 +128,17 @@ class Planner {
     uint32_t stride = 0;  // words
     MemoryRange range;
   };
+  // Rows that a dispatch has also made in the form that the matrices which follow take.
+  struct PreparedRows {
+    MemoryRange rows;
+    size_t count = 0;
+    size_t stride = 0;  // elements
+    uint32_t form = kPlainInput;
+    int layout = 0;
+    Prepared prepared;
+
+    PreparedTo to(const PlanMatrix& user) const { return {user.info, prepared.x}; }
+  };
   struct RowsOfInput {
     Slice input;
     size_t first = 0;   // row
@@ -141,6 +152,17 @@ class Planner {
   // The words of a slice that holds rows `stride` apart.
   MemoryRange rows_at(Slice slice, size_t first, size_t rows, size_t stride) const;
   Prepared prepare(const PlanMatrix& m, const RowsOfInput& rows, size_t& scratch_used);
+  // The matrix that the operations after this one multiply `rows` with, if it needs them prepared.
+  const PlanMatrix* user_of(Slice rows) const;
+  // Room for such rows, if they have the columns of the user.
+  PreparedRows room_for(const PlanMatrix* user, const MemoryRange& rows, size_t count,
+                        size_t columns, size_t stride);
+  void keep(const PreparedRows& prepared);
+  void forget_prepared(std::initializer_list<MemoryRange> written);
+  // The halves of scratch memory: of one operation, and of rows that are prepared by a dispatch
+  // before it.
+  MemoryRange own_scratch() const;
+  MemoryRange kept_scratch() const;
   // Tokens of a round, if each takes `words` of scratch memory.
   size_t round_of(size_t tokens, size_t words) const;
   uint32_t codes_of(const PlanMatrix& m) const;
@@ -166,6 +188,8 @@ class Planner {
   void plan(const CopyColumns& op);
   void plan(const RmsNorm& op);
   void plan(const AddRmsNorm& op);
+  void plan_norm(NormParams params, size_t tokens, std::initializer_list<MemoryRange> reads,
+                 const MemoryRange& sum, Slice output, const MemoryRange& y);
   // `bias`: is added to the sum; or none.
   void plan_sum_norm(const AddRmsNorm& op, const MemoryRange& bias);
   void plan(const Rope& op);
@@ -174,6 +198,8 @@ class Planner {
   void plan(const StoreKv& op);
   void plan(const Attention& op);
   void plan_attention(const Attention& op, size_t begin, size_t count);
+  PreparedRows room_for_heads(const PlanMatrix* user, const MemoryRange& output,
+                              const Attention& op);
   void plan(const AddBias& op);
   void plan(const ScaleRows& op);
   // Changes rows in place by an operand.
@@ -185,8 +211,8 @@ class Planner {
   void plan_experts_down(const ExpertsDown& op, size_t begin, size_t count);
   void plan(const AddExpertBias& op);
   void plan(const Add& op);
-  void activate(const ActivateParams& params, std::initializer_list<MemoryRange> reads,
-                std::initializer_list<MemoryRange> writes);
+  void activate(ActivateParams params, std::initializer_list<MemoryRange> reads,
+                const MemoryRange& output, const PlanMatrix* user);
   void elementwise(uint32_t kind, const ElementwiseParams& params,
                    std::initializer_list<MemoryRange> reads,
                    std::initializer_list<MemoryRange> writes);
@@ -197,6 +223,9 @@ class Planner {
   PlanOptions options_;
   Hazards hazards_;
   std::vector<Operation> waiting_;
+  std::span<const Operation> after_;  // the operation that is being planned
+  std::vector<PreparedRows> prepared_;
+  size_t kept_bytes_ = 0;  // of kept_scratch()
   std::vector<Dispatch> dispatches_;
 };
 

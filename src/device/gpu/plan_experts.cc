@@ -73,7 +73,8 @@ void Planner::plan_experts_up(const ExpertsUp& op, size_t begin, size_t count) {
             .columns = static_cast<uint32_t>(rows),
             .is_clamped = op.activation == Activation::kClampedSwiglu ? 1u : 0u,
             .limit = op.limit},
-           {gates, ups, gate_bias, up_bias, chosen, weights}, {output});
+           {gates, ups, gate_bias, up_bias, chosen, weights}, output,
+           items == all ? user_of(op.output) : nullptr);
 }
 
 void Planner::plan(const ExpertsDown& op) {

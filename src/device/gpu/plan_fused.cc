@@ -9,10 +9,6 @@
 namespace lockstep::gpu {
 namespace {
 
-bool is_same(Slice a, Slice b) {
-  return a.buffer == b.buffer && a.offset == b.offset;
-}
-
 // Takes operations of the wanted types from the front.
 class Reader {
  public:
@@ -46,21 +42,21 @@ struct Heads {
 
 bool norms_heads(const RmsNorm* norm, const Rope& rope) {
   if (norm == nullptr) return true;
-  return is_same(norm->x, rope.x) && is_same(norm->y, rope.x) && norm->columns == rope.head_dim &&
+  return norm->x == rope.x && norm->y == rope.x && norm->columns == rope.head_dim &&
          norm->stride == rope.head_dim && norm->tokens == rope.tokens * rope.heads;
 }
 
 bool adds_to(const AddBias& bias, Slice x, int tokens, int columns) {
-  return is_same(bias.x, x) && bias.tokens == tokens && bias.columns == columns;
+  return bias.x == x && bias.tokens == tokens && bias.columns == columns;
 }
 
 bool are_alike(const Heads& heads) {
   const Rope &query = *heads.query, &key = *heads.key;
   const StoreKv& store = *heads.store;
   const LayerPages& pages = store.pages;
-  const bool have_one_table = is_same(query.table, key.table) && query.half == key.half &&
+  const bool have_one_table = query.table == key.table && query.half == key.half &&
                               query.half > 0 && query.head_dim == key.head_dim;
-  const bool stores_key = is_same(store.keys, key.x) && key.heads == pages.kv_heads &&
+  const bool stores_key = store.keys == key.x && key.heads == pages.kv_heads &&
                           key.head_dim == pages.head_dim &&
                           store.keys_stride == pages.kv_heads * pages.head_dim &&
                           store.values_stride == pages.kv_heads * pages.value_dim;
@@ -72,7 +68,7 @@ bool are_alike(const Heads& heads) {
   const int tokens = query.tokens, query_columns = query.heads * query.head_dim;
   if (const ScaleRows* scale = heads.scale) {
     const bool scales_query =
-        is_same(scale->x, query.x) && scale->tokens == tokens && scale->columns == query_columns;
+        scale->x == query.x && scale->tokens == tokens && scale->columns == query_columns;
     if (!scales_query) return false;
   }
   const auto& biases = heads.biases;
@@ -167,13 +163,13 @@ size_t Planner::plan_latent(std::span<const Operation> operations) {
   if (store == nullptr || query->tokens == 0 || query->heads == 0) return 0;
   const LayerPages& pages = store->pages;
   const bool is_latent =
-      is_same(norm->x, norm->y) && is_same(norm->x, end->x) && is_same(end->x, end->y) &&
-      is_same(store->keys, norm->x) && is_same(store->values, norm->x) && pages.kv_heads == 1 &&
-      norm->stride == pages.head_dim && end->heads == 1 && end->x_stride == pages.head_dim &&
-      end->y_stride == pages.head_dim && end->x_offset == norm->columns &&
-      end->y_offset == norm->columns && norm->columns + end->dims == pages.head_dim &&
-      store->keys_stride == pages.head_dim && store->values_stride == pages.head_dim &&
-      is_same(query->table, end->table) && query->dims == end->dims && query->dims > 0;
+      norm->x == norm->y && norm->x == end->x && end->x == end->y && store->keys == norm->x &&
+      store->values == norm->x && pages.kv_heads == 1 && norm->stride == pages.head_dim &&
+      end->heads == 1 && end->x_stride == pages.head_dim && end->y_stride == pages.head_dim &&
+      end->x_offset == norm->columns && end->y_offset == norm->columns &&
+      norm->columns + end->dims == pages.head_dim && store->keys_stride == pages.head_dim &&
+      store->values_stride == pages.head_dim && query->table == end->table &&
+      query->dims == end->dims && query->dims > 0;
   const bool has_tokens = norm->tokens == query->tokens && end->tokens == query->tokens &&
                           store->tokens == query->tokens;
   const bool fits = static_cast<uint32_t>(pages.head_dim) <= kHeadDimMax;
@@ -219,11 +215,12 @@ size_t Planner::plan_biased_norm(std::span<const Operation> operations) {
   if (norm == nullptr || norm->tokens == 0) return 0;
   const auto tokens = static_cast<size_t>(norm->tokens);
   const auto columns = static_cast<size_t>(norm->columns);
-  const bool is_one_sum = is_same(add->sum, bias->x) && is_same(add->sum, norm->x) &&
+  const bool is_one_sum = add->sum == bias->x && add->sum == norm->x &&
                           add->count == tokens * columns && bias->columns == norm->columns &&
                           bias->tokens == norm->tokens &&
                           (norm->stride == 0 || norm->stride == norm->columns);
   if (!is_one_sum) return 0;
+  after_ = operations.subspan(reader.taken());
   plan_sum_norm({.x = add->x,
                  .sum = add->sum,
                  .weight = norm->weight,

@@ -1,5 +1,5 @@
-// The plan of products: an operation prepares its input once for each form that its matrices need,
-// and is one dispatch for all of its matrices.
+// The plan of products: an operation's input is prepared once for each form that its matrices need,
+// and it is one dispatch for all of its matrices.
 #include <algorithm>
 
 #include "base/check.h"
@@ -46,28 +46,9 @@ uint32_t Planner::scales_of(const PlanMatrix& m) const {
 
 size_t Planner::round_of(size_t tokens, size_t words) const {
   uint64_t most = kTokensOfRound;
-  if (words > 0) most = std::min(most, memory_.scratch().bytes / 4 / words);
+  if (words > 0) most = std::min(most, own_scratch().bytes / 4 / words);
   LOCKSTEP_CHECK(most > 0);
   return std::min<uint64_t>(tokens, most);
-}
-
-Planner::Prepared Planner::prepare(const PlanMatrix& m, const RowsOfInput& rows,
-                                   size_t& scratch_used) {
-  const MemoryRange x = rows_at(rows.input, rows.first, rows.rows, rows.stride);
-  if (m.input == kPlainInput) return {x.begin, static_cast<uint32_t>(rows.stride), x};
-  const size_t words = m.prepared_words();
-  const MemoryRange scratch = memory_.scratch();
-  const MemoryRange to{scratch.begin + scratch_used * 4, rows.rows * words * 4};
-  scratch_used += rows.rows * words;
-  LOCKSTEP_CHECK(scratch_used * 4 <= scratch.bytes);
-  emit({Kernel::kPrepare, {0, 0, m.input}}, groups_of(static_cast<size_t>(m.blocks), kGroupSize),
-       rows.rows,
-       PrepareParams{.x = x.begin,
-                     .matrix = m.info,
-                     .blocks = to.begin,
-                     .stride = static_cast<uint32_t>(rows.stride)},
-       {x}, {to});
-  return {to.begin, static_cast<uint32_t>(words), to};
 }
 
 // Matrices of one variant have one format, or its kernel reads that from each.
@@ -163,13 +144,20 @@ void Planner::plan(const GatedUp& op) {
             .outputs = gates.begin,
             .rows = static_cast<uint32_t>(op.tokens),
             .columns = static_cast<uint32_t>(gate.rows)},
-           {gates, ups}, {gates});
+           {gates, ups}, gates, user_of(op.output));
 }
 
-void Planner::activate(const ActivateParams& params, std::initializer_list<MemoryRange> reads,
-                       std::initializer_list<MemoryRange> writes) {
-  emit({Kernel::kActivate, {}}, groups_of(params.columns, kGroupSize), params.rows, params, reads,
-       writes);
+// `user`: of all of the output's rows, or none.
+void Planner::activate(ActivateParams params, std::initializer_list<MemoryRange> reads,
+                       const MemoryRange& output, const PlanMatrix* user) {
+  const PreparedRows prepared = room_for(user, output, params.rows, params.columns, params.columns);
+  const bool prepares = prepared.form != kPlainInput;
+  if (prepares) params.prepared = prepared.to(*user);
+  const size_t groups = prepares ? groups_of(static_cast<size_t>(user->blocks), kBlocksOfActivate)
+                                 : groups_of(params.columns, kGroupSize);
+  emit({Kernel::kActivate, {0, 0, 0, prepared.form}}, groups, params.rows, params, reads,
+       {output, prepared.prepared.range});
+  keep(prepared);
 }
 
 void Planner::plan(const HeadMatmul& op) {

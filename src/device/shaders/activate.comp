@@ -4,7 +4,12 @@
 // biases before and their weights after.
 #include "common.glsl"
 
+const uint kStagedBlocks = kBlocksOfActivate;
+#include "prepare.glsl"
+
 layout(local_size_x = 64) in;
+// The form of the blocks that it also makes of its result; plain: none.
+layout(constant_id = 13) const uint kForm = kPlainInput;
 PARAMETERS(ActivateParams)
 
 float silu_mul(float gate, float up) { return exact_mul(exact_mul(gate, exact_sigmoid(gate)), up); }
@@ -16,9 +21,8 @@ float clamped_swiglu(float gate, float up, float limit) {
   return exact_mul(exact_add(up, 1.0), exact_mul(gate, opened));
 }
 
-void main() {
-  const uint column = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y, columns = PARAMS.columns;
-  if (column >= columns) return;
+float activated(uint row, uint column) {
+  const uint columns = PARAMS.columns;
   float gate = Floats(advance(PARAMS.gate, row, columns * 4u)).at[column];
   float up = Floats(advance(PARAMS.up, row, columns * 4u)).at[column];
   if (!is_none(PARAMS.gate_bias)) {
@@ -30,4 +34,21 @@ void main() {
                                          : silu_mul(gate, up);
   if (!is_none(PARAMS.weights)) joined = exact_mul(joined, Floats(PARAMS.weights).at[row]);
   Floats(advance(PARAMS.outputs, row, columns * 4u)).at[column] = joined;
+  return joined;
+}
+
+void main() {
+  const uint row = gl_WorkGroupID.y;
+  if (kForm == kPlainInput) {
+    if (gl_GlobalInvocationID.x < PARAMS.columns) activated(row, gl_GlobalInvocationID.x);
+    return;
+  }
+  const uint lane = gl_LocalInvocationIndex;
+  const MatrixInfo m = Matrices(PARAMS.prepared.matrix).at;
+  const BlockRange range = staged_blocks(m, gl_WorkGroupID.x * kStagedBlocks);
+  for (uint i = range.column_begin + lane; i < range.column_end; i += kGroupSize) {
+    staged[staged_at(i - range.column_begin)] = activated(row, i);
+  }
+  barrier();
+  prepare_range(kForm, m, range, lane, PARAMS.prepared.blocks, row);
 }

@@ -5,13 +5,18 @@
 // then columns of the values. A dispatch that does not reach the last page leaves its state.
 #include "common.glsl"
 #include "pages.glsl"
+const uint kStagedBlocks = 16u;
+#include "prepare.glsl"
 
 layout(local_size_x = 64) in;
 // 1: a dispatch takes some of the pages, from page_begin on.
 layout(constant_id = 12) const uint kIsCut = 0u;
+// The form of the blocks that it also makes of its result, which are all of kColumnsOfBlock columns;
+// plain: none.
+layout(constant_id = 13) const uint kForm = kPlainInput;
 PARAMETERS(AttentionParams)
 
-const uint kColumnsMax = 8u;  // of values, for each invocation
+const uint kColumnsMax = kStagedBlocks * kColumnsOfBlock / kGroupSize;  // of values, each invocation
 shared float p[kPositionsOfPage];
 shared float lanes[kTileRows];
 
@@ -199,6 +204,15 @@ void main() {
   for (uint i = 0u; i < kColumnsMax; ++i) {
     const uint column = i * kGroupSize + lane;
     if (column >= value_dim) break;
-    to.at[column] = exact_div(exact_mul(outputs[i], factor), state.sum);
+    const float value = exact_div(exact_mul(outputs[i], factor), state.sum);
+    to.at[column] = value;
+    if (kForm != kPlainInput) staged[staged_at(column)] = value;
+  }
+  if (kForm == kPlainInput) return;
+  barrier();
+  const uint blocks = value_dim / kColumnsOfBlock;
+  if (lane < blocks) {
+    prepare_staged(kForm, lane * kColumnsOfBlock, kColumnsOfBlock, PARAMS.prepared.blocks,
+                   row * blocks + lane);
   }
 }

@@ -1,11 +1,17 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // RmsNorm and AddRmsNorm: kernels/generic/layers.inl. A workgroup norms one row; squares are added
-// in kLanesOfNorm lanes and those in a tree, halves first.
+// in kLanesOfNorm lanes and those in a tree, halves first. An invocation reads only the sums that it
+// has written.
 #include "common.glsl"
+
+const uint kStagedBlocks = kLanesOfNorm;
+#include "prepare.glsl"
 
 layout(local_size_x = 128) in;
 layout(constant_id = 12) const uint kAdds = 0u;
+// The form of the blocks that it also makes of its result; plain: none.
+layout(constant_id = 13) const uint kForm = kPlainInput;
 PARAMETERS(NormParams)
 
 shared float squares[kLanesOfNorm];
@@ -40,8 +46,26 @@ void main() {
   barrier();
   const float scale = shared_scale;
   Floats weight = Floats(PARAMS.weight);
-  for (uint i = lane; i < columns; i += kLanesOfNorm) {
-    const float value = kAdds == 1u ? sum.at[i] : x.at[i];
-    y.at[i] = exact_mul(exact_mul(value, scale), weight.at[i]);
+  if (kForm == kPlainInput) {
+    for (uint i = lane; i < columns; i += kLanesOfNorm) {
+      const float value = kAdds == 1u ? sum.at[i] : x.at[i];
+      y.at[i] = exact_mul(exact_mul(value, scale), weight.at[i]);
+    }
+    return;
+  }
+  const MatrixInfo m = Matrices(PARAMS.prepared.matrix).at;
+  for (uint first = 0u; first < m.block_count; first += kStagedBlocks) {
+    const BlockRange range = staged_blocks(m, first);
+    uint i = range.column_begin / kLanesOfNorm * kLanesOfNorm + lane;
+    if (i < range.column_begin) i += kLanesOfNorm;
+    for (; i < range.column_end; i += kLanesOfNorm) {
+      const float value = kAdds == 1u ? sum.at[i] : x.at[i];
+      const float normed = exact_mul(exact_mul(value, scale), weight.at[i]);
+      y.at[i] = normed;
+      staged[staged_at(i - range.column_begin)] = normed;
+    }
+    barrier();
+    prepare_range(kForm, m, range, lane, PARAMS.prepared.blocks, row);
+    barrier();
   }
 }

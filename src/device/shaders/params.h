@@ -30,6 +30,8 @@ LOCKSTEP_CONSTANT uint32_t kWordsOfBlockF = 36u;
 // Invocations of a workgroup.
 LOCKSTEP_CONSTANT uint32_t kGroupSize = 64u;
 LOCKSTEP_CONSTANT uint32_t kMatmulGroupSize = 128u;
+// Blocks of a workgroup of `activate`, if it makes blocks.
+LOCKSTEP_CONSTANT uint32_t kBlocksOfActivate = 16u;
 // Items (tokens) of a workgroup that multiplies without sharing terms.
 LOCKSTEP_CONSTANT uint32_t kItemsOfGroup = 8u;
 LOCKSTEP_CONSTANT uint32_t kExpertsMax = 1024u;
@@ -82,10 +84,15 @@ struct EmbedParams {
   Address outputs;
 };
 
+// Where a kernel puts its result as blocks of activations.
+struct PreparedTo {
+  Address matrix;  // whose blocks the columns are cut into
+  Address blocks;
+};
+
 struct PrepareParams {
   Address x;
-  Address matrix;   // whose blocks the columns are cut into
-  Address blocks;   // the result
+  PreparedTo prepared;
   uint32_t stride;  // of a row of x
 };
 
@@ -124,6 +131,7 @@ struct ActivateParams {
   Address up_bias;
   Address chosen;
   Address weights;  // or none
+  PreparedTo prepared;
   uint32_t rows;
   uint32_t columns;
   uint32_t is_clamped;
@@ -136,6 +144,7 @@ struct NormParams {
   Address bias;  // is added to the sum after x; or none
   Address weight;
   Address y;
+  PreparedTo prepared;
   uint32_t columns;
   uint32_t stride;
   float epsilon;
@@ -232,6 +241,7 @@ struct AttentionParams {
   Address sinks;  // or none
   Address outputs;
   Address states;  // of dispatches with some of the pages: maximum and sum of each row; or none
+  PreparedTo prepared;
   uint32_t page_begin;
   uint32_t page_end;
   uint32_t heads;

@@ -144,6 +144,9 @@ class KernelTrial {
   Result<Slice> expect(const std::string& kernel, std::vector<uint32_t> words);
   Status add_products(const PackedMatrix& matrix, MatrixId id, const std::vector<float>& input,
                       int tokens, const MatmulPart& part);
+  // Products of rows that the operation before makes, and that its kernel therefore also prepares.
+  Status add_products_of(const std::string& kernel, Slice rows, const std::vector<float>& values,
+                         int tokens);
   Status add_attention(StoredHead& head, const LayerPages& pages);
 
   VulkanDevice& device_;
@@ -199,6 +202,26 @@ Status KernelTrial::add_product(const QuantisedFormat& format) {
   return Ok{};
 }
 
+Status KernelTrial::add_products_of(const std::string& kernel, Slice rows,
+                                    const std::vector<float>& values, int tokens) {
+  const int columns = static_cast<int>(values.size()) / tokens;
+  const SamplePlan plan = plan_of({{columns}});
+  for (const bool has_integer_input : {true, false}) {
+    const QuantisedMatrix matrix(random_, {Codes::kBits8, Scales::kF32, has_integer_input, 128},
+                                 kRows, plan.steps);
+    const PackedMatrix view = matrix.view();
+    const MatrixId id = TRY(device_.keep_packed(view, matrix.blocks()));
+    const PreparedInput prepared = prepare_input(scalar_, matrix, values, tokens);
+    const MatmulPart part{&view, prepared.token(0), prepared.stride};
+    std::vector<float> products(static_cast<size_t>(tokens) * kRows);
+    scalar_.matmul({&part, 1, 0, tile_count(kRows), tokens, products.data(), kRows, 0});
+    const Slice result = TRY(expect(kernel, words_of(products)));
+    expected_.back().may_be_flushed = true;
+    operations_.push_back(Matmul{rows, tokens, {{id, result}}});
+  }
+  return Ok{};
+}
+
 Status KernelTrial::add_norm() {
   constexpr int kTokens = 16, kColumns = 300;
   std::vector<float> x = random_.units(kTokens * kColumns);
@@ -213,7 +236,7 @@ Status KernelTrial::add_norm() {
   const Slice from = TRY(put(x)), by = TRY(put(weight));
   const Slice result = TRY(expect("norms", words_of(y)));
   operations_.push_back(RmsNorm{from, by, kTokens, kColumns, 1e-6f, result});
-  return Ok{};
+  return add_products_of("norms", result, y, kTokens);
 }
 
 Status KernelTrial::add_head(KvKind kind) {

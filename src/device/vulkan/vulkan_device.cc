@@ -26,7 +26,7 @@ constexpr std::chrono::microseconds kHostTurn{20};
 // for a block and 40 for a run; other kernels are far below.
 constexpr size_t kTurnsMax = 65'535;
 constexpr uint32_t kPagesOfSoftware = 128;
-constexpr size_t kStatesBytes = size_t{256} << 10;  // of attention between dispatches, at least
+constexpr size_t kStatesBytes = size_t{512} << 10;  // of attention between dispatches, at least
 
 size_t turns_of(const PlanMatrix& m) {
   constexpr size_t kOfBlock = 11, kOfRun = 40;
@@ -201,7 +201,9 @@ Result<MatrixId> VulkanDevice::add_matrix(const PlanMatrix& placed, int inputs_p
                              "use the CPU",
                              gpu_->info().name, placed.columns)};
   }
-  scratch_bytes_ = std::max(scratch_bytes_, 4 * placed.prepared_words() * kTokensOfRound * inputs);
+  // An operation that multiplies with it, and as much for rows that were prepared before.
+  scratch_bytes_ =
+      std::max(scratch_bytes_, 2 * 4 * placed.prepared_words() * kTokensOfRound * inputs);
   matrices_.push_back(placed);
   return static_cast<MatrixId>(matrices_.size() - 1);
 }
