@@ -1,7 +1,8 @@
-// Device: holds weights, state and activations and runs operations. The forward pass queues
-// operations; they run in order; their results may be read only after wait(), and only in buffers
-// allocated for the host (used by the exchanges and the sampler). One thread uses a device. The
-// device owns its buffers and matrices; nothing is allocated after load.
+// Device: holds weights, state and activations and runs operations. The forward pass queues all of
+// its operations and runs them; they run in order. The host may read their results when it has a
+// turn or the run has ended, and only in buffers allocated for it (used by the exchanges and the
+// sampler). One thread uses a device. The device owns its buffers and matrices; nothing is
+// allocated after load.
 #pragma once
 
 #include <functional>
@@ -23,8 +24,8 @@ namespace lockstep {
 
 enum class Access {
   kDevice,  // the host sees it only through read()
-  kHost,    // the host may read and write it between wait() and the next queued operation, or while
-            // it is lent
+  kHost,    // the host may read and write it in its turns, after run() until the next queued
+            // operation, and while it is lent
 };
 
 // A rectangle of a stored matrix, to be laid out for the device's kernels.
@@ -58,22 +59,30 @@ class Device {
   // Copies host bytes into a buffer, in order with the queued operations; `bytes` may change after
   // the call.
   virtual void write(Slice target, std::span<const std::byte> bytes) = 0;
-  // After wait(): copies from a buffer of any access to the host. For rare transfers (pages of
+  // After run(): copies from a buffer of any access to the host. For rare transfers (pages of
   // state that leave memory); data needed in each pass is in kHost buffers.
   virtual void read(Slice source, std::span<std::byte> bytes) = 0;
   virtual void queue(const Operation& operation) = 0;
-  // Returns once everything queued has run.
-  virtual Status wait() = 0;
-  // A kHost buffer's floats; valid until the next write() or queue(), or until take_back().
+  // Runs everything queued and returns once it has run. When the operations before a HostTurn have
+  // run, and before those after it do, calls `turn` in this thread with the HostTurn's number. That
+  // may use host(), lend() and take_back(), and no more of the device. Its error ends the run: what
+  // is left of the queue is dropped, and the contents of buffers are undefined.
+  using Turns = std::function<Status(int number)>;
+  virtual Status run(const Turns& turn) = 0;
+  // Runs a queue without turns.
+  Status wait() { return run(nullptr); }
+  // A kHost buffer's floats; valid until the turn ends, or until the next write() or queue(); of a
+  // lent buffer until take_back().
   virtual std::span<float> host(BufferId buffer) = 0;
 
-  // After wait(): the host keeps these kHost buffers while operations that do not use them run, and
-  // the device then calls `meanwhile` now and then, in the thread that uses it. `meanwhile` must
-  // not use the device. At most kLentMax buffers at a time.
+  // In a turn or after run(): the host keeps these kHost buffers while operations that do not use
+  // them run, and the device then calls `meanwhile` now and then, in the thread that uses it.
+  // `meanwhile` must not use the device. At most kLentMax buffers at a time.
   static constexpr size_t kLentMax = 2;
   virtual void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) = 0;
   virtual void take_back() = 0;
-  // The number of wait() calls: the forward pass needs exactly one per exchange.
+  // How often operations were waited for: turns and ends of runs. The forward pass needs exactly
+  // one per exchange.
   virtual uint64_t wait_count() const = 0;
   // For people: "cpu (avx512, 8 threads)", "vulkan: AMD Radeon RX 7900 XTX (radv)".
   virtual std::string description() const = 0;

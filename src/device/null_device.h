@@ -13,7 +13,7 @@ class NullDevice : public Device {
   void write(Slice /*target*/, std::span<const std::byte> /*bytes*/) override {}
   void read(Slice /*source*/, std::span<std::byte> /*bytes*/) override {}
   void queue(const Operation& /*operation*/) override {}
-  Status wait() override { return Ok{}; }
+  Status run(const Turns& /*turn*/) override { return Ok{}; }
   std::span<float> host(BufferId /*buffer*/) override { return {}; }
   void lend(std::span<const BufferId> /*buffers*/, std::function<void()> /*meanwhile*/) override {}
   void take_back() override {}

@@ -30,6 +30,8 @@ struct Embed {
   Slice rows;  // int32 (tokens)
   int tokens = 0;
   Slice output;  // (tokens, columns)
+
+  bool operator==(const Embed&) const = default;
 };
 
 // The products of several matrices with one input, which a device prepares once.
@@ -37,6 +39,8 @@ struct Matmul {
   struct Product {
     MatrixId matrix{};
     Slice output;  // (subtrees, tokens, rows): the matrix's leaf steps define what is a subtree
+
+    bool operator==(const Product&) const = default;
   };
   static constexpr int kProductsMax = 3;
 
@@ -44,6 +48,8 @@ struct Matmul {
   int tokens = 0;
   Product products[kProductsMax];
   int count = 1;  // of products
+
+  bool operator==(const Matmul&) const = default;
 };
 
 // output[token][i] = silu(gate * x) * (up * x)
@@ -54,6 +60,8 @@ struct GatedUp {
   int tokens = 0;
   Slice scratch;  // (tokens, rows)
   Slice output;   // like scratch
+
+  bool operator==(const GatedUp&) const = default;
 };
 
 // output[i] = input[rows[i]]
@@ -63,6 +71,8 @@ struct CopyRows {
   int count = 0;
   int columns = 0;
   Slice output;
+
+  bool operator==(const CopyRows&) const = default;
 };
 
 // output[i][column] = input[i][column], with a larger row stride in the output: joins columns of a
@@ -73,6 +83,8 @@ struct CopyColumns {
   int columns = 0;
   Slice output;  // (count, output_stride), starting at the first of the columns
   int output_stride = 0;
+
+  bool operator==(const CopyColumns&) const = default;
 };
 
 struct RmsNorm {
@@ -83,6 +95,8 @@ struct RmsNorm {
   float epsilon = 0;
   Slice y;  // like x
   int stride = 0;
+
+  bool operator==(const RmsNorm&) const = default;
 };
 
 // sum += x, then y = the norm of sum: follows most exchanges, in one pass over the rows.
@@ -94,6 +108,8 @@ struct AddRmsNorm {
   int columns = 0;
   float epsilon = 0;
   Slice y;  // like x
+
+  bool operator==(const AddRmsNorm&) const = default;
 };
 
 struct Rope {
@@ -103,6 +119,8 @@ struct Rope {
   int heads = 0;
   int head_dim = 0;
   int half = 0;
+
+  bool operator==(const Rope&) const = default;
 };
 
 // Rotates neighbours (2i, 2i + 1) of `dims` dimensions of each head by the table's angles
@@ -118,6 +136,8 @@ struct RotatePairs {
   Slice y;  // (tokens, heads, y_stride), from y_offset of each head on
   int y_stride = 0;
   int y_offset = 0;
+
+  bool operator==(const RotatePairs&) const = default;
 };
 
 // Each head's own matrix times that head's values.
@@ -130,6 +150,8 @@ struct HeadMatmul {
   int tokens = 0;
   Slice output;  // (tokens, heads, output_stride), the first rows() of each head
   int output_stride = 0;
+
+  bool operator==(const HeadMatmul&) const = default;
 };
 
 // One layer's pages on this rank: see PageArgs in kernels/kernels.h.
@@ -141,6 +163,8 @@ struct LayerPages {
   int head_dim = 0;
   int value_dim = 0;
   int kv_heads = 0;
+
+  bool operator==(const LayerPages&) const = default;
 };
 
 struct StoreKv {
@@ -152,6 +176,8 @@ struct StoreKv {
   Slice page;  // int32 (tokens)
   Slice slot;  // int32 (tokens)
   int tokens = 0;
+
+  bool operator==(const StoreKv&) const = default;
 };
 
 struct Attention {
@@ -172,6 +198,8 @@ struct Attention {
   bool has_sinks = false;
   Slice sinks;   // (heads), see AttentionArgs
   Slice output;  // (tokens, heads, value_dim)
+
+  bool operator==(const Attention&) const = default;
 };
 
 // x[token][i] += bias[i]
@@ -180,6 +208,8 @@ struct AddBias {
   Slice bias;
   int tokens = 0;
   int columns = 0;
+
+  bool operator==(const AddBias&) const = default;
 };
 
 // x[token][i] *= factors[token]
@@ -188,6 +218,8 @@ struct ScaleRows {
   Slice factors;
   int tokens = 0;
   int columns = 0;
+
+  bool operator==(const ScaleRows&) const = default;
 };
 
 // Chooses the experts of each token from the router's scores (tokens, experts).
@@ -204,6 +236,8 @@ struct Route {
   float factor = 1;
   Slice output;   // int32 (tokens, chosen): ascending expert numbers
   Slice weights;  // (tokens, chosen)
+
+  bool operator==(const Route&) const = default;
 };
 
 // The matrices of one layer's experts; they must outlive the operation. All of one kind (gate, up,
@@ -237,6 +271,8 @@ struct ExpertsUp {
   Slice up_bias;
   bool has_shared = false;
   GatedUp shared;
+
+  bool operator==(const ExpertsUp&) const = default;
 };
 
 // The sum over the chosen experts, in ascending order inside each leaf, followed by the shared
@@ -251,6 +287,8 @@ struct ExpertsDown {
   MatrixId shared{};
   Slice shared_input;  // (tokens, shared ffn)
   Slice output;        // (subtrees, tokens, rows)
+
+  bool operator==(const ExpertsDown&) const = default;
 };
 
 // x[token] += the sum of weight * bias[expert] over the chosen experts, in ascending order.
@@ -263,6 +301,8 @@ struct AddExpertBias {
   int chosen_count = 0;
   int columns = 0;
   Slice x;  // (tokens, columns)
+
+  bool operator==(const AddExpertBias&) const = default;
 };
 
 // sum += x
@@ -270,10 +310,20 @@ struct Add {
   Slice x;
   size_t count = 0;
   Slice sum;
+
+  bool operator==(const Add&) const = default;
 };
 
-using Operation = std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm,
-                               Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias,
-                               ScaleRows, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add>;
+// The host has its turn, for an exchange: Device::run() calls it with this number.
+struct HostTurn {
+  int number = 0;
+
+  bool operator==(const HostTurn&) const = default;
+};
+
+using Operation =
+    std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, Rope,
+                 RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows, Route, ExpertsUp,
+                 ExpertsDown, AddExpertBias, Add, HostTurn>;
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include <random>
 
 #include "device/open/read_probe.h"
+#include "device/turns.h"
 #include "kernels/isa.h"
 #include "tensor/half.h"
 
@@ -99,6 +100,32 @@ TEST_CASE("queued operations give the product, on every kind of device and with 
   }
   CHECK(fourfold_product(*team) == expected);
   CHECK(fourfold_product(*delayed) == expected);
+}
+
+TEST_CASE("a run stops for the host's turns, and goes on with what it has written") {
+  for (const char* kind : {"cpu", "delayed"}) {
+    CAPTURE(kind);
+    testing::check_turns(*device_of(kind));
+    testing::check_failed_turn(*device_of(kind));
+  }
+}
+
+TEST_CASE("the host can touch the test device's buffers only in its turns") {
+  const auto device = device_of("delayed");
+  const auto hidden = device->allocate(4096, Access::kDevice);
+  const auto shared = device->allocate(4096, Access::kHost);
+  device->queue(Add{{shared.value(), 0}, 1, {shared.value(), 0}});
+  device->queue(HostTurn{});
+  float* seen = nullptr;
+  REQUIRE(device
+              ->run([&](int) -> Status {
+                seen = device->host(shared.value()).data();
+                seen[0] = 1;
+                CHECK(dies([&] { static_cast<void>(device->host(hidden.value())); }));
+                return Ok{};
+              })
+              .ok());
+  CHECK(seen[0] == 1);
 }
 
 TEST_CASE("the host can touch the test device's buffers only after a wait") {

@@ -41,7 +41,7 @@ class WatchedDevice final : public Device {
   }
   void read(Slice source, std::span<std::byte> bytes) override { device_->read(source, bytes); }
   void queue(const Operation& operation) override { device_->queue(operation); }
-  Status wait() override { return device_->wait(); }
+  Status run(const Turns& turn) override { return device_->run(turn); }
   std::span<float> host(BufferId buffer) override { return device_->host(buffer); }
   void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override {
     device_->lend(buffers, std::move(meanwhile));

@@ -23,7 +23,9 @@ CpuDevice::CpuDevice(const DeviceOptions& options)
       team_({.threads = options.threads,
              .first_core = options.first_core,
              .progress = options.progress}),
-      keeps_float_input_(options.keeps_float_input) {}
+      keeps_float_input_(options.keeps_float_input) {
+  queued_.reserve(kOperationsUsual);
+}
 
 std::string CpuDevice::description() const {
   return fmt::format("cpu ({}, {} thread{})", kernels_.name, team_.size(),
@@ -105,6 +107,8 @@ Result<std::byte*> CpuDevice::take_slab_bytes(size_t bytes) {
 
 void CpuDevice::write(Slice target, std::span<const std::byte> bytes) {
   LOCKSTEP_CHECK(bytes.size() % 4 == 0);
+  LOCKSTEP_CHECK(run_to_turn(0) == queued_.size());  // those before it
+  queued_.clear();
   std::byte* to = place(target, bytes.size() / 4);
   if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
 }
@@ -116,13 +120,30 @@ void CpuDevice::read(Slice source, std::span<std::byte> bytes) {
 }
 
 void CpuDevice::queue(const Operation& operation) {
-  std::visit([this](const auto& op) { run(op); }, operation);
-  if (is_lent()) take_turn();
+  queued_.push_back(operation);
 }
 
-Status CpuDevice::wait() {
-  ++wait_count_;
-  return Ok{};
+size_t CpuDevice::run_to_turn(size_t begin) {
+  for (size_t i = begin; i < queued_.size(); ++i) {
+    if (std::holds_alternative<HostTurn>(queued_[i])) return i;
+    std::visit([this](const auto& op) { run(op); }, queued_[i]);
+    has_run(queued_[i]);
+    if (is_lent()) take_turn();
+  }
+  return queued_.size();
+}
+
+Status CpuDevice::run(const Turns& turn) {
+  Status status = Ok{};
+  for (size_t i = 0; status.ok(); ++i) {
+    i = run_to_turn(i);
+    ++wait_count_;
+    if (i == queued_.size()) break;
+    LOCKSTEP_CHECK(turn != nullptr);
+    status = turn(std::get<HostTurn>(queued_[i]).number);
+  }
+  queued_.clear();
+  return status;
 }
 
 std::span<float> CpuDevice::host(BufferId buffer) {

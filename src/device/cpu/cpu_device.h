@@ -1,5 +1,4 @@
-// CpuDevice: runs each operation as soon as it is queued, on a team of threads, with the kernels of
-// one instruction set.
+// CpuDevice: runs operations on a team of threads, with the kernels of one instruction set.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +24,7 @@ class CpuDevice : public Device {
   void write(Slice target, std::span<const std::byte> bytes) override;
   void read(Slice source, std::span<std::byte> bytes) override;
   void queue(const Operation& operation) override;
-  Status wait() override;
+  Status run(const Turns& turn) override;
   std::span<float> host(BufferId buffer) override;
   void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override;
   void take_back() override;
@@ -35,8 +34,9 @@ class CpuDevice : public Device {
   uint64_t section_count() const { return team_.section_count(); }
 
  protected:
-  // Gives the host a turn while operations run.
+  // Calls what lend() was given.
   virtual void yield_to_host() { meanwhile_(); }
+  virtual void has_run(const Operation&) {}
   struct Buffer {
     DeviceMemory memory;
     size_t bytes;
@@ -48,8 +48,10 @@ class CpuDevice : public Device {
   using Clock = std::chrono::steady_clock;
   using Chunks = ThreadTeam::Chunks;
 
-  // How often the host has a turn while buffers are lent: polling a link may be a system call.
+  // How often the host is called while buffers are lent: polling a link may be a system call.
   static constexpr std::chrono::microseconds kHostTurn{20};
+  // Operations of a pass for which there is room from the beginning.
+  static constexpr size_t kOperationsUsual = 4096;
   // Work in multiply-adds; a thread does some 20 in a nanosecond. Less than this is not worth a
   // section of the team, nor a chunk of its own.
   static constexpr size_t kSectionCost = 32 << 10;
@@ -175,6 +177,9 @@ class CpuDevice : public Device {
   }
   bool is_lent() const { return meanwhile_ != nullptr; }
   void take_turn();
+  // Runs what is queued up to a turn of the host, from operation `begin` on; the number of the
+  // turn, or of all.
+  size_t run_to_turn(size_t begin);
 
   void run(const Embed& op);
   void run(const Matmul& op);
@@ -200,6 +205,7 @@ class CpuDevice : public Device {
   Input prepare_slots(const Matrix& m, const float* input, std::byte* to);
   void run(const AddExpertBias& op);
   void run(const Add& op);
+  void run(const HostTurn&) {}
 
   const KernelTable& kernels_;
   ThreadTeam team_;
@@ -213,6 +219,7 @@ class CpuDevice : public Device {
   ExpertOrder expert_order_;
   std::vector<MatmulRun> down_runs_;  // scratch
   std::vector<int32_t> down_tokens_;  // scratch
+  std::vector<Operation> queued_;
   uint64_t wait_count_ = 0;
   std::function<void()> meanwhile_;  // set while buffers are lent
   Clock::time_point last_turn_{};

@@ -79,6 +79,7 @@ std::span<const Dispatch> Planner::finish() {
 void Planner::clear() {
   waiting_.clear();
   dispatches_.clear();
+  turns_.clear();
   prepared_.clear();
   hazards_.wait_for_all();
 }
@@ -87,16 +88,11 @@ MemoryRange Planner::rows_at(Slice slice, size_t first, size_t rows, size_t stri
   return memory_.place({slice.buffer, slice.offset + first * stride}, rows * stride);
 }
 
-void Planner::add_copy(Address from, Slice to, size_t words) {
-  plan_waiting();
-  const MemoryRange target = memory_.place(to, words);
-  elementwise(kCopyColumns,
-              {.x = from,
-               .y = target.begin,
-               .row_count = 1,
-               .columns = static_cast<uint32_t>(words),
-               .y_stride = static_cast<uint32_t>(words)},
-              {}, {target});
+// The host may write whatever it can see.
+void Planner::plan(const HostTurn& turn) {
+  turns_.push_back({dispatches_.size(), turn.number});
+  hazards_.wait_for_all();
+  prepared_.clear();
 }
 
 void Planner::plan(const Embed& op) {

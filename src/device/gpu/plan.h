@@ -112,13 +112,16 @@ class Planner {
   Planner(PlanMemory& memory, const PlanOptions& options) : memory_(memory), options_(options) {}
 
   void add(const Operation& operation) { waiting_.push_back(operation); }
-  // Copies words that the host has put at `from`, after the operations so far.
-  void add_copy(Address from, Slice to, size_t words);
-  bool is_empty() const { return waiting_.empty() && dispatches_.empty(); }
 
   // Plans what has been added. Operations that follow each other are joined where a kernel does
   // the work of several (plan_fused.cc).
   std::span<const Dispatch> finish();
+  // The turns of the host among these dispatches.
+  struct Turn {
+    size_t dispatch;  // that it precedes
+    int number;
+  };
+  std::span<const Turn> turns() const { return turns_; }
   // Forgets the dispatches; those that follow wait for all before them.
   void clear();
 
@@ -211,6 +214,7 @@ class Planner {
   void plan_experts_down(const ExpertsDown& op, size_t begin, size_t count);
   void plan(const AddExpertBias& op);
   void plan(const Add& op);
+  void plan(const HostTurn& turn);
   void activate(ActivateParams params, std::initializer_list<MemoryRange> reads,
                 const MemoryRange& output, const PlanMatrix* user);
   void elementwise(uint32_t kind, const ElementwiseParams& params,
@@ -227,6 +231,7 @@ class Planner {
   std::vector<PreparedRows> prepared_;
   size_t kept_bytes_ = 0;  // of kept_scratch()
   std::vector<Dispatch> dispatches_;
+  std::vector<Turn> turns_;
 };
 
 }  // namespace lockstep::gpu

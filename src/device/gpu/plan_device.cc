@@ -45,13 +45,27 @@ Result<MatrixId> PlanDevice::pack(const MatrixSource& source) {
 }
 
 void PlanDevice::queue(const Operation& operation) {
-  if (const auto* attention = std::get_if<Attention>(&operation)) {
-    counts_.bytes += state_bytes(*attention, position_);
-  }
-  planner_.add(operation);
+  queued_.push_back(operation);
 }
 
-Status PlanDevice::wait() {
+Status PlanDevice::run(const Turns& turn) {
+  for (const Operation& operation : queued_) {
+    if (const auto* host = std::get_if<HostTurn>(&operation)) {
+      plan();
+      TRY(turn(host->number));
+      continue;
+    }
+    if (const auto* attention = std::get_if<Attention>(&operation)) {
+      counts_.bytes += state_bytes(*attention, position_);
+    }
+    planner_.add(operation);
+  }
+  queued_.clear();
+  plan();
+  return Ok{};
+}
+
+void PlanDevice::plan() {
   ++wait_count_;
   for (const Dispatch& dispatch : planner_.finish()) {
     ++counts_.dispatches;
@@ -60,7 +74,6 @@ Status PlanDevice::wait() {
     counts_.kernels.push_back(dispatch.variant.kernel);
   }
   planner_.clear();
-  return Ok{};
 }
 
 std::span<float> PlanDevice::host(BufferId buffer) {

@@ -27,7 +27,7 @@ class PlanDevice final : public NullDevice, private PlanMemory {
   Result<BufferId> allocate(size_t bytes, Access access) override;
   Result<MatrixId> pack(const MatrixSource& source) override;
   void queue(const Operation& operation) override;
-  Status wait() override;
+  Status run(const Turns& turn) override;
   std::span<float> host(BufferId buffer) override;
   uint64_t wait_count() const override { return wait_count_; }
 
@@ -42,6 +42,8 @@ class PlanDevice final : public NullDevice, private PlanMemory {
   };
 
   Address take(size_t bytes);
+  // Counts the operations that the planner has been given.
+  void plan();
 
   MemoryRange place(Slice slice, size_t elements) const override;
   size_t bytes_of(BufferId buffer) const override;
@@ -54,6 +56,7 @@ class PlanDevice final : public NullDevice, private PlanMemory {
   std::deque<Buffer> buffers_;
   ColumnLayouts layouts_;
   std::vector<PlanMatrix> matrices_;
+  std::vector<Operation> queued_;
   Planner planner_;
   DispatchCounts counts_;
   uint64_t wait_count_ = 0;

@@ -72,6 +72,7 @@ MemoryRange Planner::kept_scratch() const {
 
 const PlanMatrix* Planner::user_of(Slice rows) const {
   for (const Operation& op : after_.first(std::min(after_.size(), kOperationsAhead))) {
+    if (std::holds_alternative<HostTurn>(op)) break;
     if (const PlanMatrix* user = std::visit(Users(memory_, rows), op)) return user;
   }
   return nullptr;

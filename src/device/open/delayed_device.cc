@@ -30,23 +30,44 @@ void DelayedDevice::queue(const Operation& operation) {
   queued_.emplace_back(operation);
 }
 
-Status DelayedDevice::wait() {
+void DelayedDevice::open_to_operations() {
+  host_may_look_ = false;
   for (const Buffer& buffer : buffers()) buffer.memory.set_accessible(true);
   set_lent_accessible(false);
-  for (const Entry& entry : queued_) {
-    if (const auto* write = std::get_if<Write>(&entry)) {
-      CpuDevice::write(write->target, write->bytes);
-    } else {
-      CpuDevice::queue(std::get<Operation>(entry));
-    }
-  }
-  queued_.clear();
+}
+
+void DelayedDevice::open_to_host() {
   set_lent_accessible(true);
   for (const Buffer& buffer : buffers()) {
     if (buffer.access == Access::kDevice) buffer.memory.set_accessible(false);
   }
   host_may_look_ = true;
-  return CpuDevice::wait();
+}
+
+Status DelayedDevice::run(const Turns& turn) {
+  Status status = Ok{};
+  open_to_operations();
+  for (const Entry& entry : queued_) {
+    if (const auto* write = std::get_if<Write>(&entry)) {
+      CpuDevice::write(write->target, write->bytes);
+      continue;
+    }
+    const Operation& operation = std::get<Operation>(entry);
+    const auto* host = std::get_if<HostTurn>(&operation);
+    if (host == nullptr) {
+      CpuDevice::queue(operation);
+      continue;
+    }
+    status = CpuDevice::run(nullptr);
+    open_to_host();
+    if (status.ok()) status = turn(host->number);
+    open_to_operations();
+    if (!status.ok()) break;
+  }
+  queued_.clear();
+  if (status.ok()) status = CpuDevice::run(nullptr);
+  open_to_host();
+  return status;
 }
 
 std::span<float> DelayedDevice::host(BufferId buffer) {

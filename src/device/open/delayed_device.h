@@ -1,7 +1,7 @@
 // DelayedDevice: a test device that enforces the separation of host and device. It runs nothing
-// until wait(). The host cannot touch its buffers (a segmentation fault), except kHost buffers
-// between wait() and the next queued operation, or while they are lent; then operations cannot
-// touch them. It computes the same as CpuDevice.
+// until run(). The host cannot touch its buffers (a segmentation fault), except kHost buffers in
+// its turns, between run() and the next queued operation, or while they are lent; then operations
+// cannot touch them. It computes the same as CpuDevice.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class DelayedDevice final : public CpuDevice {
   void write(Slice target, std::span<const std::byte> bytes) override;
   void read(Slice source, std::span<std::byte> bytes) override;
   void queue(const Operation& operation) override;
-  Status wait() override;
+  Status run(const Turns& turn) override;
   std::span<float> host(BufferId buffer) override;
   void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override;
   void take_back() override;
@@ -32,6 +32,8 @@ class DelayedDevice final : public CpuDevice {
   };
   using Entry = std::variant<Operation, Write>;
 
+  void open_to_operations();
+  void open_to_host();
   void close_host_buffers();
   void set_lent_accessible(bool accessible);
 

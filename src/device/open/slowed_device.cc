@@ -26,27 +26,33 @@ Result<MatrixId> SlowedDevice::pack(const MatrixSource& source) {
   return id;
 }
 
-void SlowedDevice::write(Slice target, std::span<const std::byte> bytes) {
-  begin();
-  CpuDevice::write(target, bytes);
-}
-
-void SlowedDevice::queue(const Operation& operation) {
-  begin();
-  CpuDevice::queue(operation);
+void SlowedDevice::has_run(const Operation& operation) {
   const double bytes = std::visit([this](const auto& op) { return read_by(op); }, operation);
   work_us_ += machine_.kernel_us + bytes / (machine_.read_gb_s * 1e3);
 }
 
-Status SlowedDevice::wait() {
-  TRY(CpuDevice::wait());
-  if (!begun_) return Ok{};
-  const std::chrono::duration<double, std::micro> work(work_us_);
-  const Clock::time_point due = *begun_ + std::chrono::duration_cast<Clock::duration>(work) - late_;
-  sleep_until(due);
-  late_ = std::clamp<Clock::duration>(Clock::now() - due, Clock::duration::zero(), kMadeUpMax);
-  begun_.reset();
+void SlowedDevice::sleep_until_done() {
+  if (work_us_ > 0) {
+    const std::chrono::duration<double, std::micro> work(work_us_);
+    const Clock::time_point due =
+        begun_ + std::chrono::duration_cast<Clock::duration>(work) - late_;
+    sleep_until(due);
+    late_ = std::clamp<Clock::duration>(Clock::now() - due, Clock::duration::zero(), kMadeUpMax);
+  }
   work_us_ = 0;
+  begun_ = Clock::now();
+}
+
+Status SlowedDevice::run(const Turns& turn) {
+  begun_ = Clock::now();
+  work_us_ = 0;
+  TRY(CpuDevice::run([&](int number) {
+    sleep_until_done();
+    Status status = turn(number);
+    begun_ = Clock::now();
+    return status;
+  }));
+  sleep_until_done();
   return Ok{};
 }
 
@@ -58,10 +64,6 @@ void SlowedDevice::lend(std::span<const BufferId> buffers, std::function<void()>
 void SlowedDevice::take_back() {
   is_lent_ = false;
   CpuDevice::take_back();
-}
-
-void SlowedDevice::begin() {
-  if (!begun_) begun_ = Clock::now();
 }
 
 void SlowedDevice::sleep_until(Clock::time_point due) {

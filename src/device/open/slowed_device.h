@@ -1,7 +1,8 @@
-// SlowedDevice: a CpuDevice with the speed of a slower machine: wait() sleeps until a machine with
-// the given read rate and time per operation would be done. A sleeper needs no core, so one machine
-// can play several (`lockstep bench placement`). Counted as read are the stored bytes of weights,
-// and keys and values; other arithmetic takes no time, so prompts are too fast.
+// SlowedDevice: a CpuDevice with the speed of a slower machine: run() sleeps, at each turn of the
+// host and at its end, until a machine with the given read rate and time per operation would be
+// done. A sleeper needs no core, so one machine can play several (`lockstep bench placement`).
+// Counted as read are the stored bytes of weights, and keys and values; other arithmetic takes no
+// time, so prompts are too fast.
 #pragma once
 
 #include <chrono>
@@ -20,16 +21,16 @@ class SlowedDevice final : public CpuDevice {
       : CpuDevice(options), machine_(machine) {}
 
   Result<MatrixId> pack(const MatrixSource& source) override;
-  void write(Slice target, std::span<const std::byte> bytes) override;
-  void queue(const Operation& operation) override;
-  Status wait() override;
+  Status run(const Turns& turn) override;
   void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override;
   void take_back() override;
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void begin();
+  void has_run(const Operation& operation) override;
+  // Until the operations that have run since `begun_` would be done.
+  void sleep_until_done();
   void sleep_until(Clock::time_point due);
   double stored(MatrixId id) const { return stored_bytes_[static_cast<size_t>(id)]; }
   std::span<const int32_t> ints(Slice slice, size_t count) const;
@@ -48,11 +49,11 @@ class SlowedDevice final : public CpuDevice {
   }
 
   const SlowedMachine machine_;
-  std::vector<double> stored_bytes_;        // (matrices)
-  std::vector<int32_t> experts_;            // scratch
-  std::optional<Clock::time_point> begun_;  // when the first operation since wait() was queued
-  double work_us_ = 0;                      // of the operations queued since then
-  Clock::duration late_{};                  // of the last wait(); the next one compensates
+  std::vector<double> stored_bytes_;  // (matrices)
+  std::vector<int32_t> experts_;      // scratch
+  Clock::time_point begun_{};         // when the operations since the last sleep began
+  double work_us_ = 0;                // of those operations
+  Clock::duration late_{};            // of the last sleep; the next one compensates
   bool is_lent_ = false;
 };
 

@@ -24,8 +24,8 @@ namespace lockstep::gpu {
                       f(vkDestroyCommandPool) f(vkAllocateCommandBuffers) f(vkBeginCommandBuffer) \
                           f(vkEndCommandBuffer) f(vkCmdBindPipeline) f(vkCmdPushConstants)        \
                               f(vkCmdDispatch) f(vkCmdDispatchBase) f(vkCmdPipelineBarrier)       \
-                                  f(vkCmdCopyBuffer) f(vkCreateFence) f(vkDestroyFence)           \
-                                      f(vkResetFences) f(vkWaitForFences) f(vkQueueSubmit)
+                                  f(vkCmdCopyBuffer) f(vkCreateSemaphore) f(vkDestroySemaphore)   \
+                                      f(vkWaitSemaphores) f(vkSignalSemaphore) f(vkQueueSubmit)
 
 #define LOCKSTEP_VULKAN_MEMBER(name) PFN_##name name = nullptr;
 

@@ -169,6 +169,7 @@ Status Gpu::create_device() {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
   wanted12.bufferDeviceAddress = VK_TRUE;
   wanted12.storageBuffer8BitAccess = VK_TRUE;
+  wanted12.timelineSemaphore = VK_TRUE;  // every Vulkan 1.2 has it
   VkPhysicalDeviceVulkan11Features wanted11{
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, .pNext = &wanted12};
   wanted11.storageBuffer16BitAccess = VK_TRUE;
@@ -213,12 +214,14 @@ Status Gpu::choose_fma() {
 // Nothing may be freed that a GPU still uses, and one that is lost cannot be waited for: its memory
 // goes with the process, which ends.
 Gpu::~Gpu() {
-  if (is_lost_ && is_running_) return;
+  if (is_lost_ && is_running()) return;
   if (device_ != VK_NULL_HANDLE && api_.vkDeviceWaitIdle != nullptr) {
-    if (is_running_) api_.vkDeviceWaitIdle(device_);
+    if (is_running() && release_all().ok()) api_.vkDeviceWaitIdle(device_);
     forget_pipelines();
     free_memory();
-    api_.vkDestroyFence(device_, fence_, nullptr);
+    for (VkSemaphore semaphore : {done_, host_}) {
+      api_.vkDestroySemaphore(device_, semaphore, nullptr);
+    }
     api_.vkDestroyCommandPool(device_, pool_, nullptr);
     api_.vkDestroyPipelineLayout(device_, layout_, nullptr);
     api_.vkDestroyDevice(device_, nullptr);

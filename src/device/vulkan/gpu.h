@@ -78,15 +78,32 @@ class Gpu {
   void free_memory();
   // Compiles it if it is new.
   Status make_pipeline(const KernelVariant& variant);
+
+  // Commands that can be submitted as often as one likes. They live as long as the Gpu, and must
+  // not be recorded again while they run.
+  Result<VkCommandBuffer> new_commands();
   // The host has put these dispatches' parameters at `params`, each at a multiple of
-  // kParamBytesMax. Returns at once; finish() waits.
+  // kParamBytesMax, where they stay.
+  Status record(VkCommandBuffer commands, std::span<const Dispatch> dispatches, Address params);
+  struct Part {
+    VkCommandBuffer commands;
+    bool awaits_host;  // until release()
+  };
+  // Parts that run one after the other. Returns at once; finish_part() waits.
+  Status submit(std::span<const Part> parts);
+  // Waits for the next one of the submitted parts, and calls `meanwhile`, if any, between looks of
+  // `look`. kInternal if the GPU is lost or does not finish in time; it can then do nothing more.
+  Status finish_part(std::chrono::nanoseconds look = kLook,
+                     const std::function<void()>& meanwhile = nullptr);
+  // Lets the next one of the parts begin that await the host; all of them.
+  Status release();
+  Status release_all();
+  Status finish();  // all parts
+
+  // As one part.
   Status submit(std::span<const Dispatch> dispatches, Address params);
   Status submit_copy(const GpuMemory& from, size_t from_offset, const GpuMemory& to,
                      size_t to_offset, size_t bytes);
-  // Waits for what was submitted, and calls `meanwhile`, if any, between looks of `look`. kInternal
-  // if the GPU is lost or does not finish in time; it can then do nothing more.
-  Status finish(std::chrono::nanoseconds look = kLook,
-                const std::function<void()>& meanwhile = nullptr);
 
   static constexpr std::chrono::milliseconds kLook{50};
 
@@ -105,14 +122,18 @@ class Gpu {
   void forget_pipelines();
   VkPipeline find(const KernelVariant& variant) const;
   Error lost(const Error& error);
-  Status begin_commands();
+  bool is_running() const { return finished_ < submitted_; }
+  Status begin_commands(VkCommandBuffer commands);
+  // These record into `recording_`.
   void barrier();
   VkPipeline bind(const KernelVariant& variant, VkPipeline bound);
   void push(Address params);
   void play(std::span<const Dispatch> dispatches, Address params);
   // Plays dispatches of which none waits for another, one workgroup at a time.
   void play_shuffled(std::span<const Dispatch> dispatches, Address params);
-  Status submit_commands();
+  Status end_commands();
+  Result<VkSemaphore> new_timeline();
+  Status release_to(uint64_t value);
 
   VulkanApi api_;
   VkInstance instance_ = VK_NULL_HANDLE;
@@ -131,11 +152,26 @@ class Gpu {
   uint32_t fma_ = 0;  // kFma of common.glsl
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;
-  VkFence fence_ = VK_NULL_HANDLE;
-  bool is_running_ = false;
+  VkCommandBuffer own_commands_ = VK_NULL_HANDLE;  // of copies, and of dispatches that run once
+  VkCommandBuffer recording_ = VK_NULL_HANDLE;
+  // Counts the parts that have run, up to `submitted_`; the host has waited for `finished_`.
+  VkSemaphore done_ = VK_NULL_HANDLE;
+  uint64_t submitted_ = 0;
+  uint64_t finished_ = 0;
+  // Counts what the host has released, up to `awaited_`.
+  VkSemaphore host_ = VK_NULL_HANDLE;
+  uint64_t awaited_ = 0;
+  uint64_t released_ = 0;
   bool is_lost_ = false;
   std::chrono::nanoseconds answer_limit_ = kAnswerLimit;
+  // Scratch of submit(), kept so that it allocates nothing.
+  struct Submission {
+    uint64_t waits_for = 0;
+    uint64_t signals = 0;
+    VkTimelineSemaphoreSubmitInfo values{};
+  };
+  std::vector<Submission> submissions_;
+  std::vector<VkSubmitInfo> submits_;
   std::vector<MadePipeline> pipelines_;
   std::vector<std::unique_ptr<GpuMemory>> allocated_;
 };

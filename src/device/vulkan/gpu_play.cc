@@ -24,14 +24,30 @@ Status Gpu::open_commands() {
   pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
   pool.queueFamilyIndex = family_;
   TRY_VULKAN(api_.vkCreateCommandPool(device_, &pool, nullptr, &pool_), "a command pool");
+  own_commands_ = TRY(new_commands());
+  done_ = TRY(new_timeline());
+  host_ = TRY(new_timeline());
+  return Ok{};
+}
+
+Result<VkCommandBuffer> Gpu::new_commands() {
   VkCommandBufferAllocateInfo commands{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
   commands.commandPool = pool_;
   commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   commands.commandBufferCount = 1;
-  TRY_VULKAN(api_.vkAllocateCommandBuffers(device_, &commands, &commands_), "a command buffer");
-  VkFenceCreateInfo fence{.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-  TRY_VULKAN(api_.vkCreateFence(device_, &fence, nullptr, &fence_), "a fence");
-  return Ok{};
+  VkCommandBuffer made = VK_NULL_HANDLE;
+  TRY_VULKAN(api_.vkAllocateCommandBuffers(device_, &commands, &made), "a command buffer");
+  return made;
+}
+
+Result<VkSemaphore> Gpu::new_timeline() {
+  VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO};
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  const VkSemaphoreCreateInfo create{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
+                                     .pNext = &type};
+  VkSemaphore made = VK_NULL_HANDLE;
+  TRY_VULKAN(api_.vkCreateSemaphore(device_, &create, nullptr, &made), "a semaphore");
+  return made;
 }
 
 VkPipeline Gpu::find(const KernelVariant& variant) const {
@@ -61,12 +77,12 @@ Error Gpu::lost(const Error& error) {
   return error;
 }
 
-Status Gpu::begin_commands() {
+Status Gpu::begin_commands(VkCommandBuffer commands) {
   if (is_lost_) return Error{ErrorCode::kInternal, info_.name + " was lost"};
-  LOCKSTEP_CHECK(!is_running_);
-  VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  TRY_VULKAN(api_.vkBeginCommandBuffer(commands_, &begin), "recording commands");
+  const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  TRY_VULKAN(api_.vkBeginCommandBuffer(commands, &begin), "recording commands");
+  recording_ = commands;
+  barrier();
   return Ok{};
 }
 
@@ -81,19 +97,12 @@ void Gpu::barrier() {
   constexpr VkPipelineStageFlags kStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
                                            VK_PIPELINE_STAGE_TRANSFER_BIT |
                                            VK_PIPELINE_STAGE_HOST_BIT;
-  api_.vkCmdPipelineBarrier(commands_, kStages, kStages, 0, 1, &all, 0, nullptr, 0, nullptr);
+  api_.vkCmdPipelineBarrier(recording_, kStages, kStages, 0, 1, &all, 0, nullptr, 0, nullptr);
 }
 
-Status Gpu::submit_commands() {
+Status Gpu::end_commands() {
   barrier();
-  TRY_VULKAN(api_.vkEndCommandBuffer(commands_), "recording commands");
-  VkSubmitInfo submit{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO};
-  submit.commandBufferCount = 1;
-  submit.pCommandBuffers = &commands_;
-  TRY_VULKAN(api_.vkResetFences(device_, 1, &fence_), "a fence");
-  const VkResult result = api_.vkQueueSubmit(queue_, 1, &submit, fence_);
-  if (result != VK_SUCCESS) return lost(error_of(result, "the GPU's work"));
-  is_running_ = true;
+  TRY_VULKAN(api_.vkEndCommandBuffer(recording_), "recording commands");
   return Ok{};
 }
 
@@ -101,13 +110,13 @@ VkPipeline Gpu::bind(const KernelVariant& variant, VkPipeline bound) {
   VkPipeline pipeline = find(variant);
   LOCKSTEP_CHECK(pipeline != VK_NULL_HANDLE);
   if (pipeline != bound) {
-    api_.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    api_.vkCmdBindPipeline(recording_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
   }
   return pipeline;
 }
 
 void Gpu::push(Address params) {
-  api_.vkCmdPushConstants(commands_, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof params,
+  api_.vkCmdPushConstants(recording_, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof params,
                           &params);
 }
 
@@ -117,7 +126,7 @@ void Gpu::play(std::span<const Dispatch> dispatches, Address params) {
     if (dispatch.waits && !omits_barriers_) barrier();
     bound = bind(dispatch.variant, bound);
     push(params);
-    api_.vkCmdDispatch(commands_, dispatch.groups[0], dispatch.groups[1], 1);
+    api_.vkCmdDispatch(recording_, dispatch.groups[0], dispatch.groups[1], 1);
     params += kParamBytesMax;
   }
 }
@@ -140,15 +149,15 @@ void Gpu::play_shuffled(std::span<const Dispatch> dispatches, Address params) {
   for (const Workgroup& workgroup : all) {
     bound = bind(dispatches[workgroup.dispatch].variant, bound);
     push(params + workgroup.dispatch * kParamBytesMax);
-    api_.vkCmdDispatchBase(commands_, workgroup.x, workgroup.y, 0, 1, 1, 1);
+    api_.vkCmdDispatchBase(recording_, workgroup.x, workgroup.y, 0, 1, 1, 1);
   }
 }
 
-Status Gpu::submit(std::span<const Dispatch> dispatches, Address params) {
-  TRY(begin_commands());
+Status Gpu::record(VkCommandBuffer commands, std::span<const Dispatch> dispatches, Address params) {
+  TRY(begin_commands(commands));
   if (shuffle_seed_ == 0) {
     play(dispatches, params);
-    return submit_commands();
+    return end_commands();
   }
   for (size_t begin = 0, end = 0; begin < dispatches.size(); begin = end) {
     end = begin + 1;
@@ -156,25 +165,71 @@ Status Gpu::submit(std::span<const Dispatch> dispatches, Address params) {
     barrier();
     play_shuffled(dispatches.subspan(begin, end - begin), params + begin * kParamBytesMax);
   }
-  return submit_commands();
+  return end_commands();
 }
 
-Status Gpu::submit_copy(const GpuMemory& from, size_t from_offset, const GpuMemory& to,
-                        size_t to_offset, size_t bytes) {
-  TRY(begin_commands());
-  barrier();
-  const VkBufferCopy region{from_offset, to_offset, bytes};
-  api_.vkCmdCopyBuffer(commands_, from.buffer, to.buffer, 1, &region);
-  return submit_commands();
+Status Gpu::submit(std::span<const Part> parts) {
+  if (is_lost_) return Error{ErrorCode::kInternal, info_.name + " was lost"};
+  LOCKSTEP_CHECK(!is_running());
+  constexpr VkPipelineStageFlags kAll = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+  submissions_.assign(parts.size(), {});
+  submits_.assign(parts.size(), {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO});
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Submission& submission = submissions_[i];
+    submission.values.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
+    VkSubmitInfo& submit = submits_[i];
+    submit.pNext = &submission.values;
+    if (parts[i].awaits_host) {
+      submission.waits_for = ++awaited_;
+      submission.values.waitSemaphoreValueCount = submit.waitSemaphoreCount = 1;
+      submission.values.pWaitSemaphoreValues = &submission.waits_for;
+      submit.pWaitSemaphores = &host_;
+      submit.pWaitDstStageMask = &kAll;
+    }
+    submission.signals = ++submitted_;
+    submission.values.signalSemaphoreValueCount = submit.signalSemaphoreCount = 1;
+    submission.values.pSignalSemaphoreValues = &submission.signals;
+    submit.pSignalSemaphores = &done_;
+    submit.commandBufferCount = 1;
+    submit.pCommandBuffers = &parts[i].commands;
+  }
+  const VkResult result = api_.vkQueueSubmit(queue_, static_cast<uint32_t>(submits_.size()),
+                                             submits_.data(), VK_NULL_HANDLE);
+  if (result != VK_SUCCESS) return lost(error_of(result, "the GPU's work"));
+  return Ok{};
 }
 
-Status Gpu::finish(std::chrono::nanoseconds look, const std::function<void()>& meanwhile) {
+Status Gpu::release() {
+  LOCKSTEP_CHECK(released_ < awaited_);
+  return release_to(released_ + 1);
+}
+
+Status Gpu::release_all() {
+  return released_ == awaited_ ? Ok{} : release_to(awaited_);
+}
+
+Status Gpu::release_to(uint64_t value) {
+  released_ = value;
+  VkSemaphoreSignalInfo signal{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO};
+  signal.semaphore = host_;
+  signal.value = value;
+  const VkResult result = api_.vkSignalSemaphore(device_, &signal);
+  if (result != VK_SUCCESS) return lost(error_of(result, "the GPU's work"));
+  return Ok{};
+}
+
+Status Gpu::finish_part(std::chrono::nanoseconds look, const std::function<void()>& meanwhile) {
   using Clock = std::chrono::steady_clock;
-  if (!is_running_) return Ok{};
+  LOCKSTEP_CHECK(is_running());
+  const uint64_t part = finished_ + 1;
+  VkSemaphoreWaitInfo wait{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+  wait.semaphoreCount = 1;
+  wait.pSemaphores = &done_;
+  wait.pValues = &part;
   const Clock::time_point deadline = Clock::now() + answer_limit_;
   look = std::min<std::chrono::nanoseconds>(look, answer_limit_);
   for (;;) {
-    const VkResult result = api_.vkWaitForFences(device_, 1, &fence_, VK_TRUE, nanoseconds(look));
+    const VkResult result = api_.vkWaitSemaphores(device_, &wait, nanoseconds(look));
     if (result == VK_SUCCESS) break;
     if (result != VK_TIMEOUT) return lost(error_of(result, "the GPU's work"));
     if (Clock::now() > deadline) {
@@ -182,8 +237,29 @@ Status Gpu::finish(std::chrono::nanoseconds look, const std::function<void()>& m
     }
     if (meanwhile) meanwhile();
   }
-  is_running_ = false;
+  finished_ = part;
   return Ok{};
+}
+
+Status Gpu::finish() {
+  while (is_running() && !is_lost_) TRY(finish_part());
+  return Ok{};
+}
+
+Status Gpu::submit(std::span<const Dispatch> dispatches, Address params) {
+  TRY(record(own_commands_, dispatches, params));
+  const Part part{own_commands_, false};
+  return submit({&part, 1});
+}
+
+Status Gpu::submit_copy(const GpuMemory& from, size_t from_offset, const GpuMemory& to,
+                        size_t to_offset, size_t bytes) {
+  TRY(begin_commands(own_commands_));
+  const VkBufferCopy region{from_offset, to_offset, bytes};
+  api_.vkCmdCopyBuffer(recording_, from.buffer, to.buffer, 1, &region);
+  TRY(end_commands());
+  const Part part{own_commands_, false};
+  return submit({&part, 1});
 }
 
 }  // namespace lockstep::gpu

@@ -16,10 +16,6 @@ constexpr size_t kAlignment = 256;  // of pieces
 constexpr size_t kDeviceSlabBytes = size_t{64} << 20;
 constexpr size_t kHostSlabBytes = size_t{1} << 20;
 constexpr size_t kStagingBytes = size_t{4} << 20;
-// Dispatches of one submission; a longer plan is played in parts, each within Gpu::kAnswerLimit.
-constexpr size_t kDispatchesMax = 64;
-// How often the host has a turn while buffers are lent.
-constexpr std::chrono::microseconds kHostTurn{20};
 
 // lavapipe, Mesa's GPU in software, ends the loops of an invocation without a word after this many
 // turns, all loops counted together. Attention has at most about 300 for a page, a product about 11
@@ -48,8 +44,6 @@ Result<std::unique_ptr<VulkanDevice>> VulkanDevice::make(const DeviceOptions& op
   }
   std::unique_ptr<VulkanDevice> device(new VulkanDevice(options, std::move(gpu), plan));
   device->staging_ = TRY(device->take(device->host_slabs_, kStagingBytes));
-  device->uploads_ = TRY(device->take(device->host_slabs_, kStagingBytes));
-  device->params_ = TRY(device->take(device->host_slabs_, kDispatchesMax * kParamBytesMax));
   return device;
 }
 
@@ -228,6 +222,7 @@ Result<MatrixId> VulkanDevice::keep_packed(const PackedMatrix& packed,
 Status VulkanDevice::make_scratch() {
   if (scratch_bytes_ <= scratch_.bytes) return Ok{};
   scratch_ = TRY(take(device_slabs_, scratch_bytes_));
+  for (Recording& recording : recordings_) recording.used = 0;  // they have the old one's address
   return Ok{};
 }
 
@@ -269,69 +264,17 @@ Status VulkanDevice::copy_out(const Piece& from, std::span<std::byte> bytes) {
   return Ok{};
 }
 
-// With operations waiting, the bytes wait for their turn.
 void VulkanDevice::write(Slice target, std::span<const std::byte> bytes) {
   LOCKSTEP_CHECK(bytes.size() % 4 == 0);
   const Piece to = piece_of(target, bytes.size());
-  if (bytes.empty() || !status_.ok()) return;
-  if (!planner_.is_empty() && uploaded_bytes_ + bytes.size() > uploads_.bytes) {
-    status_ = play();
-    if (!status_.ok()) return;
-  }
-  if (planner_.is_empty()) {
-    status_ = copy_in(to, bytes);
-    return;
-  }
-  std::memcpy(uploads_.mapped() + uploaded_bytes_, bytes.data(), bytes.size());
-  planner_.add_copy(uploads_.address() + uploaded_bytes_, target, bytes.size() / 4);
-  uploaded_bytes_ += bytes.size();
+  if (status_.ok() && !queued_.empty()) status_ = wait();  // operations before it
+  if (status_.ok() && !bytes.empty()) status_ = copy_in(to, bytes);
 }
 
 void VulkanDevice::read(Slice source, std::span<std::byte> bytes) {
   LOCKSTEP_CHECK(bytes.size() % 4 == 0);
   const Status status = copy_out(piece_of(source, bytes.size()), bytes);
   if (status_.ok() && !status.ok()) status_ = status;
-}
-
-void VulkanDevice::queue(const Operation& operation) {
-  if (!status_.ok()) return;
-  status_ = make_scratch();
-  if (status_.ok()) planner_.add(operation);
-}
-
-Status VulkanDevice::play() {
-  const std::span<const Dispatch> all = planner_.finish();
-  Status status = Ok{};
-  for (size_t begin = 0; begin < all.size() && status.ok(); begin += kDispatchesMax) {
-    status = play(all.subspan(begin, std::min(kDispatchesMax, all.size() - begin)));
-  }
-  planner_.clear();
-  uploaded_bytes_ = 0;
-  return status;
-}
-
-Status VulkanDevice::play(std::span<const Dispatch> dispatches) {
-  std::byte* to = params_.mapped();
-  for (const Dispatch& dispatch : dispatches) {
-    TRY(gpu_->make_pipeline(dispatch.variant));
-    if (progress_ != nullptr) progress_->tick();  // the first time, compiling takes a while
-    std::memcpy(to, dispatch.params.data(), dispatch.param_bytes);
-    to += kParamBytesMax;
-  }
-  TRY(gpu_->submit(dispatches, params_.address()));
-  // A GPU at work is progress; Gpu::kAnswerLimit bounds it.
-  return gpu_->finish(meanwhile_ ? std::chrono::nanoseconds(kHostTurn) : Gpu::kLook, [this] {
-    if (progress_ != nullptr) progress_->tick();
-    if (meanwhile_) meanwhile_();
-  });
-}
-
-Status VulkanDevice::wait() {
-  ++wait_count_;
-  if (status_.ok()) status_ = make_scratch();
-  if (status_.ok()) status_ = play();
-  planner_.clear();
-  return std::exchange(status_, Status(Ok{}));
 }
 
 std::string VulkanDevice::description() const {

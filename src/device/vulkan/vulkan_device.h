@@ -1,7 +1,9 @@
 // VulkanDevice: runs operations on a GPU through Vulkan (gpu.h), with the bits of the processor. It
-// collects what is queued and plays it in wait(). docs/internals/device.md has the contract.
+// collects what is queued; run() plays it, with commands that are recorded when a queue is new and
+// kept for the next equal one (docs/internals/gpu.md). docs/internals/device.md has the contract.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <unordered_map>
 #include <variant>
@@ -30,12 +32,14 @@ class VulkanDevice final : public Device, private PlanMemory {
   void write(Slice target, std::span<const std::byte> bytes) override;
   void read(Slice source, std::span<std::byte> bytes) override;
   void queue(const Operation& operation) override;
-  Status wait() override;
+  Status run(const Turns& turn) override;
   std::span<float> host(BufferId buffer) override;
   void lend(std::span<const BufferId> buffers, std::function<void()> meanwhile) override;
   void take_back() override;
   uint64_t wait_count() const override { return wait_count_; }
   std::string description() const override;
+  // How many queues have been recorded; others were played again.
+  uint64_t recorded_count() const { return recorded_count_; }
 
  private:
   // Some bytes of the GPU's memory.
@@ -67,6 +71,18 @@ class VulkanDevice final : public Device, private PlanMemory {
     Address blocks = 0;
   };
 
+  // The commands of a queue of operations.
+  struct Recording {
+    std::vector<Operation> operations;
+    std::vector<MatrixId> matrices;  // in the lists that operations point to
+    std::vector<Gpu::Part> parts;
+    std::vector<std::optional<int>> turns;  // of the host after each part
+    std::vector<VkCommandBuffer> commands;  // at least one for each part
+    Piece params;
+    uint64_t used = 0;  // when, in runs; 0: it holds nothing
+  };
+  static constexpr size_t kRecordingsMax = 8;
+
   VulkanDevice(const DeviceOptions& options, std::unique_ptr<Gpu> gpu, const PlanOptions& plan);
   static Result<std::unique_ptr<VulkanDevice>> make(const DeviceOptions& options,
                                                     std::unique_ptr<Gpu> gpu, PlanOptions plan);
@@ -86,9 +102,15 @@ class VulkanDevice final : public Device, private PlanMemory {
   Status copy_in(const Piece& to, std::span<const std::byte> bytes);
   Status copy_out(const Piece& from, std::span<std::byte> bytes);
   Piece piece_of(Slice slice, size_t bytes) const;
-  // Plays the plan and waits for it.
-  Status play();
-  Status play(std::span<const Dispatch> dispatches);
+  Status play(const Turns& turn);
+  // The kept or new recording of what is queued.
+  Result<Recording*> recording();
+  Status record(Recording& recording);
+  Status prepare(std::span<const Dispatch> dispatches, Recording& recording);
+  // Dispatches, and then a turn of the host.
+  Status add_parts(std::span<const Dispatch> dispatches, Address params, std::optional<int> turn,
+                   Recording& recording);
+  Status finish_part();
 
   MemoryRange place(Slice slice, size_t elements) const override;
   size_t bytes_of(BufferId buffer) const override;
@@ -110,11 +132,13 @@ class VulkanDevice final : public Device, private PlanMemory {
   size_t scratch_bytes_ = 0;                    // wanted
   Piece scratch_;
   Piece staging_;  // of copies
-  Piece uploads_;  // of writes that wait for their turn
-  size_t uploaded_bytes_ = 0;
-  Piece params_;
   Planner planner_;
-  Status status_ = Ok{};  // the first error since the last wait()
+  std::vector<Operation> queued_;
+  std::vector<MatrixId> queued_matrices_;  // in the lists that they point to
+  std::array<Recording, kRecordingsMax> recordings_;
+  uint64_t runs_ = 0;
+  uint64_t recorded_count_ = 0;
+  Status status_ = Ok{};  // the first error since the last run
   std::function<void()> meanwhile_;
   uint64_t wait_count_ = 0;
 };

@@ -35,8 +35,8 @@ class Allocator {
 
   Status allocate_inputs() {
     PassBuffers& b = buffers_;
-    TRY(allocate(
-        1, {&b.positions, &b.list_offsets, &b.page, &b.slot, &b.rows, &b.outputs, &b.factors}));
+    TRY(allocate(1, {&b.positions, &b.list_offsets, &b.page, &b.slot, &b.rows, &b.places,
+                     &b.outputs, &b.hidden_outputs, &b.factors}));
     const size_t list_bytes = memory_.page_list_entries_max * sizeof(int32_t);
     b.page_lists = {TRY(device_.allocate(list_bytes, Access::kDevice)), 0};
     TRY(allocate(hidden(), {&b.hidden, &b.normed, &b.selected}));

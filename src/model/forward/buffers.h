@@ -27,7 +27,7 @@ struct ModelMemory {
 
 // Places on the device, each for `tokens_max` tokens (the second_ ones for half as many).
 struct PassBuffers {
-  Slice positions, list_offsets, page_lists, page, slot, rows, outputs;
+  Slice positions, list_offsets, page_lists, page, slot, rows, places, outputs, hidden_outputs;
   Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
   Slice query_latent, kv_latent, absorbed, mixed_latent;
   Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;

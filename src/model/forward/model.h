@@ -4,7 +4,8 @@
 //
 // A pass has 2 * layers + 2 exchanges: the embeddings, two sums per layer, and the sampler's (not
 // made here); 3 * layers + 2 if the projections to the latents are cut; 4 * layers + 2 if a long
-// batch is split in halves (model/forward/overlap.h). The host waits for the device once for each.
+// batch is split in halves (model/forward/overlap.h). The whole pass is queued and then run; each
+// exchange is a turn of the host (Device::run), but for the sampler's, which follows the run.
 //
 // A pipeline stage has some of the layers: the first stage also has the embeddings, the last one
 // the final norm and the logits. The others receive the hidden state from the previous stage and
@@ -94,40 +95,60 @@ class Model {
     bool has_sum = false;  // an exchange holds sums that are not yet in the hidden state
   };
 
+  // The work of the host in a turn.
+  struct Turn {
+    enum class Kind : uint8_t {
+      kGatherEmbeddings,
+      kGatherLatents,
+      kSum,
+      kBetweenLayers,
+    };
+    Kind kind{};
+    BatchHalf* half = nullptr;           // of an exchange of latents or a sum
+    const LeafShares* shares = nullptr;  // of a sum
+    bool finishes = false;               // this sum is complete when the turn ends
+  };
+
   Model(const ModelOptions& options, Cut cut, Group& group, Device& device, BatchLimits limits);
   Status allocate();
 
   void write_batch(const Batch& batch);
-  Status embed(const Batch& batch);
-  // Waits and completes the exchange buffer, where the floats of rank r end at part_ends_[r].
+  void embed(const Batch& batch);
+  void queue_layer(int layer);
+  void queue_turn(const Turn& turn);
+  Status take_turn(const Turn& turn);
+  // Completes the exchange buffer, where the floats of rank r end at part_ends_[r].
   Status gather_parts();
   void make_halves(int tokens);
   BatchHalf half_of(int begin, int tokens) const;
   std::span<BatchHalf> halves() { return std::span(halves_).first(half_count_); }
-  Status attention(int layer, BatchHalf& half);
+  void attention(int layer, BatchHalf& half);
   void project(int layer, const BatchHalf& half);
   // In model_forward_latent.cc.
-  Status project_latent(int layer, const BatchHalf& half);
-  Status project_to_latents(int layer, const BatchHalf& half);
-  Status exchange_latents(const BatchHalf& half);
+  void project_latent(int layer, BatchHalf& half);
+  void project_to_latents(int layer, BatchHalf& half);
+  void exchange_latents(BatchHalf& half);
+  Status gather_latents(int tokens);
   void mix(int layer, const BatchHalf& half);
-  Status finish_attention(int layer, BatchHalf& half);
+  void finish_attention(int layer, BatchHalf& half);
   void feed_forward(int layer, BatchHalf& half);
   const LeafShares& feed_forward_shares(int layer) const;
   GatedUp gated_up(int layer, const BatchHalf& half, Role gate, Role up) const;
   void experts(int layer, const BatchHalf& half);
-  Status finish_feed_forward(int layer, BatchHalf& half);
+  void finish_feed_forward(int layer, BatchHalf& half);
   const LayerWeights& layer_weights(int layer) const {
     return weights_.layers[static_cast<size_t>(layer)];
   }
-  // Sends the half's partial sums. The other half is computed while they travel; with one half the
-  // exchange is finished next.
-  Status begin_exchange(const LeafShares& shares, BatchHalf& half);
-  // Leaves the sums of all ranks in the half's exchange buffer: the next norm adds them to the
-  // hidden state, or add_sum() does.
-  Status finish_exchange(const BatchHalf& half);
-  Result<ModelOutputs> outputs(const Batch& batch);
-  Result<ModelOutputs> pass_on(int tokens);
+  // Queues the turn that leaves the sums of all ranks in the half's exchange buffer: the next norm
+  // adds them to the hidden state, or add_sum() does. Other operations run while the sums of a half
+  // travel, and the turn of the other half finishes them; those of the last one, and of an
+  // undivided batch, are finished at once.
+  void exchange(const LeafShares& shares, BatchHalf& half, bool is_last);
+  Status exchange_sums(const Turn& turn);
+  Status finish_sums();
+  void queue_outputs(const Batch& batch);
+  ModelOutputs outputs(const Batch& batch);
+  void pass_on(int tokens);
   void add_sum(BatchHalf& half);
   // The norm of the hidden state, after adding a pending sum.
   void norm_hidden(Slice weight, BatchHalf& half);
@@ -150,10 +171,11 @@ class Model {
   std::array<BatchHalf, 2> halves_;  // of the current batch
   size_t half_count_ = 0;
   const BatchHalf* exchanging_ = nullptr;  // the half whose exchange is in flight
-  // Scratch of write_batch() and of gathering, kept so that a pass allocates nothing.
+  // Scratch, kept so that a pass allocates nothing.
+  std::vector<Turn> turns_;  // of the current pass
   std::vector<int32_t> places_, own_rows_, page_, slot_;
   std::vector<float> factors_, rope_;
-  std::vector<size_t> part_ends_;
+  std::vector<size_t> embedded_ends_, part_ends_;
   std::vector<std::span<std::byte>> gathered_;
 };
 

@@ -1,5 +1,5 @@
-// The forward pass. Main flow first; each step queues operations, and the host waits only in
-// exchanges.
+// The forward pass. Main flow first: all operations are queued, with the exchanges among them as
+// turns of the host, and then run.
 #include "base/check.h"
 #include "model/forward/model.h"
 #include "model/forward/rope.h"
@@ -17,31 +17,57 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> h
   TRY(check_batch(batch, limits_));
   const int tokens = batch.token_count();
   make_halves(tokens);
+  turns_.clear();
   write_batch(batch);
   if (has_embedding()) {
-    TRY(embed(batch));
+    embed(batch);
   } else {
     LOCKSTEP_CHECK(hidden.size() == batch.tokens.size() * static_cast<size_t>(config_.hidden));
     device_.write(buffers_.hidden, std::as_bytes(hidden));
   }
-  for (int layer = layers_.begin; layer < layers_.end; ++layer) {
-    for (BatchHalf& half : halves()) {
-      TRY(finish_feed_forward(layer - 1, half));
-      TRY(attention(layer, half));
-      TRY(begin_exchange(cut_.head_shares(), half));
-    }
-    for (BatchHalf& half : halves()) {
-      TRY(finish_attention(layer, half));
-      feed_forward(layer, half);
-      TRY(begin_exchange(feed_forward_shares(layer), half));
-    }
-    if (between_layers_) TRY(between_layers_());
-  }
+  for (int layer = layers_.begin; layer < layers_.end; ++layer) queue_layer(layer);
   for (BatchHalf& half : halves()) {
-    TRY(finish_feed_forward(layers_.end - 1, half));
+    finish_feed_forward(layers_.end - 1, half);
     add_sum(half);
   }
-  return has_head() ? outputs(batch) : pass_on(tokens);
+  has_head() ? queue_outputs(batch) : pass_on(tokens);
+  TRY(device_.run([this](int number) { return take_turn(turns_[static_cast<size_t>(number)]); }));
+  return outputs(batch);
+}
+
+void Model::queue_layer(int layer) {
+  for (BatchHalf& half : halves()) {
+    finish_feed_forward(layer - 1, half);
+    attention(layer, half);
+    exchange(cut_.head_shares(), half, false);
+  }
+  for (BatchHalf& half : halves()) {
+    finish_attention(layer, half);
+    feed_forward(layer, half);
+    const bool is_last = layer + 1 == layers_.end && &half == &halves().back();
+    exchange(feed_forward_shares(layer), half, is_last);
+  }
+  if (between_layers_) queue_turn({.kind = Turn::Kind::kBetweenLayers});
+}
+
+void Model::queue_turn(const Turn& turn) {
+  device_.queue(HostTurn{static_cast<int>(turns_.size())});
+  turns_.push_back(turn);
+}
+
+Status Model::take_turn(const Turn& turn) {
+  switch (turn.kind) {
+    case Turn::Kind::kGatherEmbeddings:
+      part_ends_ = embedded_ends_;
+      return gather_parts();
+    case Turn::Kind::kGatherLatents:
+      return gather_latents(turn.half->tokens);
+    case Turn::Kind::kSum:
+      return exchange_sums(turn);
+    case Turn::Kind::kBetweenLayers:
+      return between_layers_();
+  }
+  return Ok{};
 }
 
 void Model::write_batch(const Batch& batch) {
@@ -58,6 +84,7 @@ void Model::write_batch(const Batch& batch) {
   device_.write_ints(buffers_.page, page_);
   device_.write_ints(buffers_.slot, slot_);
   device_.write_ints(buffers_.outputs, batch.outputs);
+  device_.write_ints(buffers_.hidden_outputs, batch.hidden_outputs);
   if (config_.query_scaling.beta != 0) {
     factors_.clear();
     for (int32_t position : batch.positions) {
@@ -73,28 +100,25 @@ void Model::write_batch(const Batch& batch) {
   device_.write(buffers_.rope, std::as_bytes(std::span<const float>(rope_)));
 }
 
-Status Model::attention(int layer, BatchHalf& half) {
+void Model::attention(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   norm_hidden(weights.vector(Role::kAttentionNorm), half);
   if (config_.layer(layer).is_latent()) {
-    TRY(project_latent(layer, half));
+    project_latent(layer, half);
   } else {
     project(layer, half);
   }
   mix(layer, half);
   device_.queue(
       Matmul{half.mixed, half.tokens, {{weights.matrix(Role::kAttentionOut), {half.partials, 0}}}});
-  return Ok{};
 }
 
 // The bias of a product that is summed over ranks is added once, after the sum.
-Status Model::finish_attention(int layer, BatchHalf& half) {
-  TRY(finish_exchange(half));
-  if (!config_.layer(layer).has(Role::kAttentionOutBias)) return Ok{};
+void Model::finish_attention(int layer, BatchHalf& half) {
+  if (!config_.layer(layer).has(Role::kAttentionOutBias)) return;
   add_sum(half);
   device_.queue(AddBias{half.hidden, layer_weights(layer).vector(Role::kAttentionOutBias),
                         half.tokens, config_.hidden});
-  return Ok{};
 }
 
 // Stores this step's keys and values and lets the queries attend. With latent attention the one
@@ -246,9 +270,8 @@ void Model::experts(int layer, const BatchHalf& half) {
 }
 
 // There is nothing to finish before a stage's first layer.
-Status Model::finish_feed_forward(int layer, BatchHalf& half) {
-  TRY(finish_exchange(half));
-  if (!half.has_sum || !config_.layer(layer).has(Role::kExpertDownBias)) return Ok{};
+void Model::finish_feed_forward(int layer, BatchHalf& half) {
+  if (!half.has_sum || !config_.layer(layer).has(Role::kExpertDownBias)) return;
   add_sum(half);
   device_.queue(AddExpertBias{.bias = layer_weights(layer).vector(Role::kExpertDownBias),
                               .chosen = half.chosen,
@@ -258,7 +281,6 @@ Status Model::finish_feed_forward(int layer, BatchHalf& half) {
                               .chosen_count = config_.experts.chosen,
                               .columns = config_.hidden,
                               .x = half.hidden});
-  return Ok{};
 }
 
 }  // namespace lockstep

@@ -6,13 +6,13 @@ namespace lockstep {
 
 // The embedding is cut by token id: every rank looks up the tokens that it owns, and the rows are
 // gathered rank by rank in the exchange buffer. `places_[i]` is the place there of token i's row.
-Status Model::embed(const Batch& batch) {
+void Model::embed(const Batch& batch) {
   const auto hidden = static_cast<size_t>(config_.hidden);
   places_.assign(batch.tokens.size(), 0);
   own_rows_.clear();
   size_t own_begin = 0;
   int32_t next = 0;
-  part_ends_.clear();
+  embedded_ends_.clear();
   for (int rank = 0; rank < cut_.rank_count(); ++rank) {
     const Range owned = cut_.vocabulary(rank);
     if (rank == rank_) own_begin = static_cast<size_t>(next);
@@ -22,25 +22,23 @@ Status Model::embed(const Batch& batch) {
       if (rank == rank_) own_rows_.push_back(token - owned.begin);
       places_[i] = next++;
     }
-    part_ends_.push_back(static_cast<size_t>(next) * hidden);
+    embedded_ends_.push_back(static_cast<size_t>(next) * hidden);
   }
   device_.write_ints(buffers_.rows, own_rows_);
+  device_.write_ints(buffers_.places, places_);
   device_.queue(Embed{.matrix = weights_.shared.matrix(Role::kEmbedding),
                       .rows = buffers_.rows,
                       .tokens = static_cast<int>(own_rows_.size()),
                       .output = {buffers_.sum, own_begin * hidden}});
-  TRY(gather_parts());
-  device_.write_ints(buffers_.rows, places_);
+  queue_turn({.kind = Turn::Kind::kGatherEmbeddings});
   device_.queue(CopyRows{.input = {buffers_.sum, 0},
-                         .rows = buffers_.rows,
+                         .rows = buffers_.places,
                          .count = batch.token_count(),
                          .columns = config_.hidden,
                          .output = buffers_.hidden});
-  return Ok{};
 }
 
 Status Model::gather_parts() {
-  TRY(device_.wait());
   const std::span<float> all = device_.host(buffers_.sum);
   gathered_.clear();
   for (size_t begin = 0; size_t end : part_ends_) {
@@ -52,12 +50,9 @@ Status Model::gather_parts() {
 
 // The hidden state is left in the exchange buffer, which the host can access and which is unused
 // until the next pass.
-Result<ModelOutputs> Model::outputs(const Batch& batch) {
-  ModelOutputs outputs{.vocabulary = cut_.vocabulary(rank_)};
-  if (batch.outputs.empty() && batch.hidden_outputs.empty()) return outputs;
+void Model::queue_outputs(const Batch& batch) {
   if (!batch.hidden_outputs.empty()) {
-    device_.write_ints(buffers_.rows, batch.hidden_outputs);
-    norm_rows(buffers_.rows, batch.hidden_outputs.size(), {buffers_.sum, 0});
+    norm_rows(buffers_.hidden_outputs, batch.hidden_outputs.size(), {buffers_.sum, 0});
   }
   if (!batch.outputs.empty()) {
     norm_rows(buffers_.outputs, batch.outputs.size(), buffers_.selected);
@@ -65,7 +60,14 @@ Result<ModelOutputs> Model::outputs(const Batch& batch) {
                          static_cast<int>(batch.outputs.size()),
                          {{weights_.shared.matrix(Role::kLogits), {buffers_.logits, 0}}}});
   }
-  TRY(device_.wait());
+}
+
+ModelOutputs Model::outputs(const Batch& batch) {
+  if (!has_head()) {
+    const size_t count = batch.tokens.size() * static_cast<size_t>(config_.hidden);
+    return {.passed_on = device_.host(buffers_.sum).first(count)};
+  }
+  ModelOutputs outputs{.vocabulary = cut_.vocabulary(rank_)};
   outputs.logits =
       device_.host(buffers_.logits)
           .first(batch.outputs.size() * static_cast<size_t>(outputs.vocabulary.size()));
@@ -75,15 +77,12 @@ Result<ModelOutputs> Model::outputs(const Batch& batch) {
 }
 
 // The hidden state is copied to the exchange buffer, which the host can access.
-Result<ModelOutputs> Model::pass_on(int tokens) {
+void Model::pass_on(int tokens) {
   device_.queue(CopyColumns{.input = buffers_.hidden,
                             .count = tokens,
                             .columns = config_.hidden,
                             .output = {buffers_.sum, 0},
                             .output_stride = config_.hidden});
-  TRY(device_.wait());
-  const size_t count = static_cast<size_t>(tokens) * static_cast<size_t>(config_.hidden);
-  return ModelOutputs{.passed_on = device_.host(buffers_.sum).first(count)};
 }
 
 // The final norm of `count` rows of the hidden state.

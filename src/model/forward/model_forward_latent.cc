@@ -34,7 +34,7 @@ LatentPart latent_part(const Cut& cut, int rank, int tokens) {
 
 // The absorbed form: queries are mapped to the latent's space, where one key serves all heads. The
 // rotated part follows the latent: (kv_rank, rope).
-Status Model::project_latent(int layer, const BatchHalf& half) {
+void Model::project_latent(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LatentConfig& latent = config_.latent;
   const int heads = cut_.heads(rank_).size(), key = latent.kv_rank + latent.rope;
@@ -46,7 +46,7 @@ Status Model::project_latent(int layer, const BatchHalf& half) {
     device_.queue(RotatePairs{x, x_stride, x_offset, half.rope, half.tokens, count, latent.rope, y,
                               key, latent.kv_rank});
   };
-  TRY(project_to_latents(layer, half));
+  project_to_latents(layer, half);
   Slice query_input = half.normed;
   if (latent.query_rank > 0) {
     query_input = half.query_latent;
@@ -62,11 +62,10 @@ Status Model::project_latent(int layer, const BatchHalf& half) {
   rotate(half.query, config_.head_dim, latent.nope, heads, half.absorbed);
   norm(half.kv_latent, Role::kKvDownNorm, latent.kv_rank, key);
   rotate(half.kv_latent, key, latent.kv_rank, 1, half.kv_latent);
-  return Ok{};
 }
 
 // Both latents, whole on every rank.
-Status Model::project_to_latents(int layer, const BatchHalf& half) {
+void Model::project_to_latents(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   Slice query = half.query_latent, kv = half.kv_latent;
   if (cut_.cuts_latents()) {
@@ -79,16 +78,20 @@ Status Model::project_to_latents(int layer, const BatchHalf& half) {
     products.products[products.count++] = {weights.matrix(Role::kQueryDown), query};
   }
   device_.queue(products);
-  return cut_.cuts_latents() ? exchange_latents(half) : Ok{};
+  if (cut_.cuts_latents()) exchange_latents(half);
 }
 
-Status Model::exchange_latents(const BatchHalf& half) {
-  const LatentConfig& latent = config_.latent;
+Status Model::gather_latents(int tokens) {
   part_ends_.clear();
   for (int rank = 0; rank < cut_.rank_count(); ++rank) {
-    part_ends_.push_back(latent_part(cut_, rank, half.tokens).end);
+    part_ends_.push_back(latent_part(cut_, rank, tokens).end);
   }
-  TRY(gather_parts());
+  return gather_parts();
+}
+
+void Model::exchange_latents(BatchHalf& half) {
+  const LatentConfig& latent = config_.latent;
+  queue_turn({.kind = Turn::Kind::kGatherLatents, .half = &half});
   const auto place = [&](size_t from, Range rows, Slice to, int stride) {
     if (rows.size() == 0) return;
     device_.queue(CopyColumns{.input = {half.sum, from},
@@ -102,7 +105,6 @@ Status Model::exchange_latents(const BatchHalf& half) {
     place(of.query_at, of.query, half.query_latent, latent.query_rank);
     place(of.kv_at, of.kv, half.kv_latent, latent.kv_rank + latent.rope);
   }
-  return Ok{};
 }
 
 }  // namespace lockstep

@@ -36,23 +36,30 @@ Model::BatchHalf Model::half_of(int begin, int tokens) const {
   return half;
 }
 
-Status Model::begin_exchange(const LeafShares& shares, BatchHalf& half) {
-  TRY(device_.wait());
-  if (exchanging_) TRY(finish_exchange(*exchanging_));
-  const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
-  const auto own = device_.host(half.partials).first(shares.nodes(rank_).size() * count);
-  TRY(group_.begin_sum(shares, own, device_.host(half.sum).first(count), half.tokens));
-  exchanging_ = &half;
+void Model::exchange(const LeafShares& shares, BatchHalf& half, bool is_last) {
   half.has_sum = true;
-  if (half_count_ == 1) return Ok{};
+  queue_turn({.kind = Turn::Kind::kSum,
+              .half = &half,
+              .shares = &shares,
+              .finishes = is_last || half_count_ == 1});
+}
+
+Status Model::exchange_sums(const Turn& turn) {
+  TRY(finish_sums());
+  const BatchHalf& half = *turn.half;
+  const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
+  const auto own = device_.host(half.partials).first(turn.shares->nodes(rank_).size() * count);
+  TRY(group_.begin_sum(*turn.shares, own, device_.host(half.sum).first(count), half.tokens));
+  exchanging_ = &half;
+  if (turn.finishes) return finish_sums();
   // finish_sum() returns any error.
   device_.lend(std::array{half.partials, half.sum},
                [this] { static_cast<void>(group_.poll_sum()); });
   return Ok{};
 }
 
-Status Model::finish_exchange(const BatchHalf& half) {
-  if (exchanging_ != &half) return Ok{};
+Status Model::finish_sums() {
+  if (exchanging_ == nullptr) return Ok{};
   exchanging_ = nullptr;
   const Status status = group_.finish_sum();
   if (half_count_ > 1) device_.take_back();
