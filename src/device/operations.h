@@ -182,10 +182,11 @@ struct StoreKv {
 
 struct Attention {
   LayerPages pages;
-  Slice query;         // (tokens, heads, head_dim)
-  Slice positions;     // int32 (tokens)
-  Slice page_lists;    // int32: the page lists of all sequences, one after the other
-  Slice list_offsets;  // int32 (tokens): where a token's list begins
+  Slice query;            // (tokens, heads, head_dim)
+  Slice positions;        // int32 (tokens)
+  Slice page_lists;       // int32: the page lists of all sequences, one after the other
+  Slice list_offsets;     // int32 (tokens): where a token's list begins
+  int pages_reached = 0;  // of its list by any token, at most; 0: not known
   int tokens = 0;
   // This rank's query heads [head_begin, head_begin + heads) of the model; head h uses key/value
   // head h / heads_per_kv - kv_begin of the rank's.
@@ -224,8 +225,8 @@ struct ScaleRows {
 
 // Chooses the experts of each token from the router's scores (tokens, experts).
 struct Route {
-  Slice scores;
-  Slice bias;  // (experts), affects only the choice; used if `is_sigmoid`
+  Slice scores;  // undefined afterwards
+  Slice bias;    // (experts), affects only the choice; used if `is_sigmoid`
   int tokens = 0;
   int experts = 0;
   int chosen = 0;

@@ -34,6 +34,7 @@ struct GpuOptions {
   bool hides_memory = false;
   bool avoids_dot = false;
   uint32_t attention_pages_max = 0;
+  uint32_t split_pages_least = 8;
   uint32_t shuffle_seed = 0;
   bool omits_barriers = false;
 };
@@ -65,16 +66,17 @@ class Devices {
   explicit Devices(const GpuOptions& options) : flushes_(options.flushes) {
     const DeviceOptions device{.kernels = available_kernels().back()};
     cpu_ = std::move(open_device(device).value());
-    auto gpu = gpu::VulkanDevice::open(
-        device,
-        {.tries_kernels = false,
-         .hides_memory = options.hides_memory,
-         .flushes = options.flushes,
-         .avoids_dot = options.avoids_dot,
-         .shuffle_seed = options.shuffle_seed,
-         .omits_barriers = options.omits_barriers},
-        gpu::PlanOptions{.specialises = options.specialises,
-                         .attention_pages_max = options.attention_pages_max});
+    auto gpu =
+        gpu::VulkanDevice::open(device,
+                                {.tries_kernels = false,
+                                 .hides_memory = options.hides_memory,
+                                 .flushes = options.flushes,
+                                 .avoids_dot = options.avoids_dot,
+                                 .shuffle_seed = options.shuffle_seed,
+                                 .omits_barriers = options.omits_barriers},
+                                gpu::PlanOptions{.specialises = options.specialises,
+                                                 .attention_pages_max = options.attention_pages_max,
+                                                 .split_pages_least = options.split_pages_least});
     if (!gpu.ok()) FAIL(gpu.error().message);
     gpu_ = std::move(gpu.value());
   }

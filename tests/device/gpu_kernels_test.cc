@@ -42,6 +42,11 @@ TEST_CASE("attention of some pages at a time has the same bits") {
   for (uint32_t seed = 0; seed < 40; ++seed) devices.compare(attention, seed);
 }
 
+TEST_CASE("attention of pages that workgroups share has the same bits") {
+  Devices devices({.specialises = false, .split_pages_least = 1});
+  for (uint32_t seed = 0; seed < 120; ++seed) devices.compare(attention, seed);
+}
+
 // A dispatch that does not wait for another, but should, then mostly plays before it.
 TEST_CASE("workgroups between two barriers play in any order") {
   for (uint32_t seed = 1; seed <= 3; ++seed) {

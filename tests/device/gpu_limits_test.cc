@@ -44,7 +44,7 @@ bool have_same_bits(const std::vector<float>& some, const std::vector<float>& ot
          std::memcmp(some.data(), others.data(), some.size() * sizeof(float)) == 0;
 }
 
-std::vector<float> attend_long(Device& device) {
+std::vector<float> attend_long(Device& device, int pages_reached) {
   constexpr int kPages = 3000, kHeadDim = 32;
   constexpr size_t kOfPage = size_t{2} * kPagePositions * kHeadDim;
   Numbers numbers;
@@ -67,6 +67,7 @@ std::vector<float> attend_long(Device& device) {
                          .positions = at,
                          .page_lists = pages,
                          .list_offsets = offset,
+                         .pages_reached = pages_reached,
                          .tokens = 1,
                          .heads = 1,
                          .heads_per_kv = 1,
@@ -96,7 +97,10 @@ Result<std::vector<float>> multiply(Device& device, const FormatCase& format, in
 
 TEST_CASE("attention over very many pages has the same bits") {
   BothDevices devices;
-  CHECK(have_same_bits(attend_long(*devices.cpu), attend_long(*devices.gpu)));
+  const std::vector<float> expected = attend_long(*devices.cpu, 0);
+  for (const int pages_reached : {0, 3000, 4096}) {  // one workgroup; 1,024 that share
+    CHECK(have_same_bits(expected, attend_long(*devices.gpu, pages_reached)));
+  }
 }
 
 TEST_CASE("a matrix with very many columns has the same bits or is refused") {

@@ -333,6 +333,7 @@ inline std::vector<Output> attention(Device& device, Random& random) {
                .positions = put_ints(device, at),
                .page_lists = put_ints(device, list),
                .list_offsets = put_ints(device, offsets),
+               .pages_reached = random() % 4 == 0 ? 0 : (positions - 1) / kPagePositions + 1,
                .tokens = tokens,
                .heads = heads,
                .head_begin = head_begin,
@@ -474,6 +475,8 @@ inline std::vector<Output> route(Device& device, Random& random) {
            .output = output,
            .weights = weights};
   op.bias = put_numbers(device, random, static_cast<size_t>(experts));
+  const Slice score_bias = put_numbers(device, random, static_cast<size_t>(experts));
+  if (random() % 2 == 0) device.queue(AddBias{op.scores, score_bias, tokens, experts});
   device.queue(op);
   return {{output, slots}, {weights, slots}};
 }

@@ -15,7 +15,6 @@ namespace {
 static_assert(kTileRows == kLanes && kTilesOfGroup == kGroupTiles);
 static_assert(kColumnsOfBlock == kBlockColumns && kColumnsOfRun == kPlainRunColumns);
 static_assert(kPositionsOfPage == kPagePositions && kLanesOfNorm == kNormLanes);
-constexpr size_t kAttentionStateBytes = 8;  // maximum and sum
 static_assert(kWordsOfBlock8 * 4 == sizeof(InputBlock8));
 static_assert(kWordsOfBlockF * 4 == sizeof(InputBlockF));
 
@@ -39,6 +38,8 @@ std::string_view kernel_name(Kernel kernel) {
       return "store_kv";
     case Kernel::kAttention:
       return "attention";
+    case Kernel::kAttentionMerge:
+      return "attention_merge";
     case Kernel::kActivate:
       return "activate";
     case Kernel::kRoute:
@@ -61,6 +62,7 @@ void Planner::plan_waiting() {
     size_t planned = plan_heads(rest);
     if (planned == 0) planned = plan_latent(rest);
     if (planned == 0) planned = plan_biased_norm(rest);
+    if (planned == 0) planned = plan_biased_route(rest);
     if (planned == 0) {
       std::visit([this](const auto& op) { plan(op); }, rest.front());
       planned = 1;
@@ -319,86 +321,11 @@ void Planner::plan(const StoreKv& op) {
        {keys, values, page, slot}, {state_of(op.pages)});
 }
 
-// With few pages to a dispatch, states are in scratch memory between dispatches.
-void Planner::plan(const Attention& op) {
-  if (op.heads == 0 || op.tokens == 0) return;
-  constexpr int kValueDimMax = 512;  // kColumnsMax in attention.comp
-  LOCKSTEP_CHECK(op.pages.value_dim <= kValueDimMax);
-  const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
-  const size_t round = options_.attention_pages_max == 0
-                           ? tokens
-                           : own_scratch().bytes / (heads * kAttentionStateBytes);
-  LOCKSTEP_CHECK(round > 0);
-  for (size_t begin = 0; begin < tokens; begin += round) {
-    plan_attention(op, begin, std::min(round, tokens - begin));
-  }
-}
-
-void Planner::plan_attention(const Attention& op, size_t begin, size_t count) {
-  const auto heads = static_cast<size_t>(op.heads);
-  const MemoryRange query =
-      rows_at(op.query, begin, count, heads * static_cast<size_t>(op.pages.head_dim));
-  const MemoryRange output =
-      rows_at(op.output, begin, count, heads * static_cast<size_t>(op.pages.value_dim));
-  const MemoryRange positions = rows_at(op.positions, begin, count, 1);
-  const MemoryRange offsets = rows_at(op.list_offsets, begin, count, 1);
-  MemoryRange lists = memory_.whole(op.page_lists);
-  lists.is_partial = true;
-  const MemoryRange sinks = op.has_sinks ? memory_.place(op.sinks, heads) : MemoryRange{};
-  const auto pages = static_cast<uint32_t>(lists.bytes / Slice::kElementBytes);
-  const bool is_cut = options_.attention_pages_max > 0;
-  const uint32_t some = is_cut ? options_.attention_pages_max : pages;
-  const MemoryRange states =
-      is_cut ? MemoryRange{own_scratch().begin, count * heads * kAttentionStateBytes}
-             : MemoryRange{};
-  const PlanMatrix* user = count == static_cast<size_t>(op.tokens) ? user_of(op.output) : nullptr;
-  const PreparedRows prepared = room_for_heads(user, output, op);
-  for (uint32_t page = 0; page < pages; page += some) {
-    emit({Kernel::kAttention,
-          {static_cast<uint32_t>(op.pages.kind), 0, is_cut ? 1u : 0u, prepared.form}},
-         heads, count,
-         AttentionParams{
-             .pages = pages_info(op.pages),
-             .query = query.begin,
-             .positions = positions.begin,
-             .page_lists = lists.begin,
-             .list_offsets = offsets.begin,
-             .sinks = sinks.begin,
-             .outputs = output.begin,
-             .states = states.begin,
-             .prepared = prepared.form == kPlainInput ? PreparedTo{} : prepared.to(*user),
-             .page_begin = page,
-             .page_end = std::min(pages, page + some),
-             .heads = static_cast<uint32_t>(op.heads),
-             .head_begin = static_cast<uint32_t>(op.head_begin),
-             .heads_per_kv = static_cast<uint32_t>(op.heads_per_kv),
-             .kv_begin = static_cast<uint32_t>(op.kv_begin),
-             .window = static_cast<uint32_t>(op.window),
-             .scale = op.scale},
-         {state_of(op.pages), query, positions, offsets, lists, sinks, states},
-         {output, states, prepared.prepared.range});
-  }
-  keep(prepared);
-}
-
-// A workgroup has one head, so blocks must not reach into the next one. Its row is that of all
-// heads for a matrix that multiplies them together, or its own.
-Planner::PreparedRows Planner::room_for_heads(const PlanMatrix* user, const MemoryRange& output,
-                                              const Attention& op) {
-  if (user == nullptr) return {};
-  const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
-  const auto columns = static_cast<size_t>(op.pages.value_dim);
-  const auto blocks = static_cast<size_t>(user->blocks);
-  const bool fits = columns % kColumnsOfBlock == 0 &&
-                    blocks * kColumnsOfBlock == static_cast<size_t>(user->columns);
-  if (!fits) return {};
-  if (static_cast<size_t>(user->columns) == columns) {
-    return room_for(user, output, tokens * heads, columns, columns);
-  }
-  return room_for(user, output, tokens, heads * columns, heads * columns);
-}
-
 void Planner::plan(const Route& op) {
+  plan_route(op, {});
+}
+
+void Planner::plan_route(const Route& op, const MemoryRange& score_bias) {
   if (op.tokens == 0) return;
   LOCKSTEP_CHECK(static_cast<uint32_t>(op.experts) <= kExpertsMax);
   const auto tokens = static_cast<size_t>(op.tokens), experts = static_cast<size_t>(op.experts);
@@ -409,6 +336,7 @@ void Planner::plan(const Route& op) {
                     weights = memory_.place(op.weights, slots);
   emit({Kernel::kRoute, {}}, tokens, 1,
        RouteParams{.scores = scores.begin,
+                   .score_bias = score_bias.begin,
                    .bias = bias.begin,
                    .chosen = chosen.begin,
                    .weights = weights.begin,
@@ -419,7 +347,7 @@ void Planner::plan(const Route& op) {
                    .chosen_groups = static_cast<uint32_t>(op.chosen_groups),
                    .normalises = op.normalises ? 1u : 0u,
                    .factor = op.factor},
-       {scores, bias}, {chosen, weights});
+       {scores, bias, score_bias}, {chosen, weights});
 }
 
 }  // namespace lockstep::gpu

@@ -26,6 +26,7 @@ enum class Kernel : uint8_t {
   kRotate,
   kStoreKv,
   kAttention,
+  kAttentionMerge,
   kActivate,
   kRoute,
   kElementwise,
@@ -105,6 +106,7 @@ class PlanMemory {
 struct PlanOptions {
   bool specialises = true;           // pipelines are made for one format each, which is faster
   uint32_t attention_pages_max = 0;  // of a dispatch; 0: any number
+  uint32_t split_pages_least = 8;    // from here on a row's pages are shared among workgroups
 };
 
 class Planner {
@@ -182,6 +184,7 @@ class Planner {
   size_t plan_heads(std::span<const Operation> operations);
   size_t plan_latent(std::span<const Operation> operations);
   size_t plan_biased_norm(std::span<const Operation> operations);
+  size_t plan_biased_route(std::span<const Operation> operations);
 
   void plan(const Embed& op);
   void plan(const Matmul& op);
@@ -200,7 +203,20 @@ class Planner {
   void plan(const HeadMatmul& op);
   void plan(const StoreKv& op);
   void plan(const Attention& op);
+  // Some tokens.
   void plan_attention(const Attention& op, size_t begin, size_t count);
+  // How the pages of a row are shared among workgroups.
+  struct Split {
+    uint32_t sharers = 1;
+    uint32_t pages = 0;  // that a row may have; 0: they are not shared
+  };
+  Split split_of(const Attention& op) const;
+  void plan_split_attention(const Attention& op, const Split& split);
+  struct AttentionRanges {
+    MemoryRange query, output, positions, offsets, lists, sinks;
+  };
+  AttentionRanges ranges_of(const Attention& op, size_t begin, size_t count) const;
+  AttentionParams params_of(const Attention& op, const AttentionRanges& ranges) const;
   PreparedRows room_for_heads(const PlanMatrix* user, const MemoryRange& output,
                               const Attention& op);
   void plan(const AddBias& op);
@@ -208,6 +224,8 @@ class Planner {
   // Changes rows in place by an operand.
   void plan_rows(uint32_t kind, Slice rows, const MemoryRange& with, int tokens, int columns);
   void plan(const Route& op);
+  // `score_bias`: is added to the scores; or none.
+  void plan_route(const Route& op, const MemoryRange& score_bias);
   void plan(const ExpertsUp& op);
   void plan_experts_up(const ExpertsUp& op, size_t begin, size_t count);
   void plan(const ExpertsDown& op);

@@ -232,4 +232,16 @@ size_t Planner::plan_biased_norm(std::span<const Operation> operations) {
   return reader.taken();
 }
 
+// AddBias and Route of the same scores.
+size_t Planner::plan_biased_route(std::span<const Operation> operations) {
+  Reader reader(operations);
+  const AddBias* bias = reader.take<AddBias>();
+  const Route* route = bias == nullptr ? nullptr : reader.take<Route>();
+  const bool are_scores = route != nullptr && bias->x == route->scores &&
+                          bias->tokens == route->tokens && bias->columns == route->experts;
+  if (!are_scores || route->tokens == 0) return 0;
+  plan_route(*route, memory_.place(bias->bias, static_cast<size_t>(bias->columns)));
+  return reader.taken();
+}
+
 }  // namespace lockstep::gpu

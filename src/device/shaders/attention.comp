@@ -5,22 +5,17 @@
 // then columns of the values. A dispatch that does not reach the last page leaves its state.
 #include "common.glsl"
 #include "pages.glsl"
-const uint kStagedBlocks = 16u;
-#include "prepare.glsl"
-
 layout(local_size_x = 64) in;
 // 1: a dispatch takes some of the pages, from page_begin on.
 layout(constant_id = 12) const uint kIsCut = 0u;
-// The form of the blocks that it also makes of its result, which are all of kColumnsOfBlock columns;
-// plain: none.
-layout(constant_id = 13) const uint kForm = kPlainInput;
+// 1: the pages of a row are shared among workgroups, and each page's part stays for
+// attention_merge.comp.
+layout(constant_id = 11) const uint kIsSplit = 0u;
 PARAMETERS(AttentionParams)
+#include "attention.glsl"
 
-const uint kColumnsMax = kStagedBlocks * kColumnsOfBlock / kGroupSize;  // of values, each invocation
 shared float p[kPositionsOfPage];
 shared float lanes[kTileRows];
-
-#define kLeast of_bits(0xff800000u)
 
 // The largest of the first `count` positions, or their sum, as sixteen lanes and a tree.
 float join_lanes(uint lane, uint count, bool is_sum) {
@@ -42,31 +37,6 @@ float join_lanes(uint lane, uint count, bool is_sum) {
   const float result = lanes[0];
   barrier();
   return result;
-}
-
-// The softmax so far: its maximum and the sum of exp(score - maximum).
-struct HeadState {
-  float maximum;
-  float sum;
-};
-// The factors of earlier values and of new ones.
-struct Factors {
-  float before;
-  float added;
-};
-// Takes a page, or a sink, into the state. One of the two factors is exp(0) = 1.
-Factors join(inout HeadState state, float maximum, float sum, bool is_sink) {
-  const bool is_larger = maximum > state.maximum;
-  const float distance = is_larger ? exact_sub(state.maximum, maximum)
-                                   : exact_sub(maximum, state.maximum);
-  const float smaller = exact_exp(distance);
-  Factors by;
-  by.before = is_larger ? smaller : 1.0;
-  by.added = is_larger ? 1.0 : smaller;
-  const float added = is_sink ? by.added : exact_mul(sum, by.added);
-  state.sum = exact_add(exact_mul(state.sum, by.before), added);
-  if (is_larger && !is_sink) state.maximum = maximum;
-  return by;
 }
 
 float score_of(uvec2 keys, uvec2 query, uint position, uint head_dim) {
@@ -122,41 +92,36 @@ float value_of(uvec2 values, uint first, uint count, uint column, uint head_dim)
 
 void main() {
   const PagesInfo pages = PARAMS.pages;
-  const uint lane = gl_LocalInvocationIndex, head = gl_WorkGroupID.x, token = gl_WorkGroupID.y;
+  const uint lane = gl_LocalInvocationIndex, head = gl_WorkGroupID.x;
+  const uint sharers = kIsSplit == 1u ? PARAMS.sharers : 1u;
+  const uint token = gl_WorkGroupID.y / sharers, sharer = gl_WorkGroupID.y % sharers;
   const uint head_dim = pages.head_dim, value_dim = pages.value_dim;
   const uint kv_head = (PARAMS.head_begin + head) / PARAMS.heads_per_kv - PARAMS.kv_begin;
   const uint row = token * PARAMS.heads + head;
   const uint position = uint(Ints(PARAMS.positions).at[token]);
   Ints list = Ints(advance(PARAMS.page_lists, uint(Ints(PARAMS.list_offsets).at[token]), 4u));
   const uvec2 query = advance(PARAMS.query, row, head_dim * 4u);
-  const bool has_start = PARAMS.window > 0u && PARAMS.window <= position;
-  const uint start = has_start ? position + 1u - PARAMS.window : 0u;
-  const uint first_page = start / kPositionsOfPage;
-
-  const uint last_page = position / kPositionsOfPage;
-  uint page_begin = first_page, page_end = last_page + 1u;
+  const PageRange range = pages_of(position);
+  uint page_begin = range.first + sharer, page_end = range.end;
   if (kIsCut == 1u) {
     page_begin = max(page_begin, PARAMS.page_begin);
     page_end = min(page_end, PARAMS.page_end);
     if (page_begin >= page_end) return;
   }
   Floats to = Floats(advance(PARAMS.outputs, row, value_dim * 4u));
-  Floats kept = Floats(advance(PARAMS.states, row, 8u));
+  Floats kept = Floats(advance(PARAMS.parts, row, 8u));
 
   float outputs[kColumnsMax];
-  HeadState state;
-  state.maximum = 0.0;
-  state.sum = 0.0;
-  if (kIsCut == 1u && page_begin > first_page) {
-    state.maximum = kept.at[0];
-    state.sum = kept.at[1];
+  HeadState state = HeadState(0.0, 0.0);
+  if (kIsCut == 1u && page_begin > range.first) {
+    state = HeadState(kept.at[0], kept.at[1]);
     for (uint i = 0u; i * kGroupSize + lane < value_dim; ++i) {
       outputs[i] = to.at[i * kGroupSize + lane];
     }
   }
-  for (uint index = page_begin; index < page_end; ++index) {
+  for (uint index = page_begin; index < page_end; index += sharers) {
     const uint begin = index * kPositionsOfPage;
-    const uint first = begin < start ? start - begin : 0u;
+    const uint first = begin < range.start ? range.start - begin : 0u;
     const uint count = min(position + 1u - begin, kPositionsOfPage);
     const uint page = uint(list.at[index]);
     const uvec2 keys = place_of_head(pages.keys, pages, page, kv_head);
@@ -169,24 +134,32 @@ void main() {
     p[lane] = is_used ? exact_exp(exact_sub(score, maximum)) : 0.0;
     barrier();
     const float sum = join_lanes(lane, count, true);
-    Factors by;
-    if (index == first_page) {
-      state.maximum = maximum;
-      state.sum = sum;
+    Floats part = Floats(place_of_part(row, index - range.first));
+    Factors by = Factors(1.0, 1.0);
+    const bool is_first = kIsSplit == 1u || index == range.first;
+    if (kIsSplit == 1u) {
+      if (lane == 0u) {
+        part.at[value_dim] = maximum;
+        part.at[value_dim + 1u] = sum;
+      }
+    } else if (is_first) {
+      state = HeadState(maximum, sum);
     } else {
-      by = join(state, maximum, sum, false);
+      by = factors_of(state.maximum, maximum);
+      state.sum = exact_add(exact_mul(state.sum, by.before), exact_mul(sum, by.added));
+      if (maximum > state.maximum) state.maximum = maximum;
     }
     for (uint i = 0u; i < kColumnsMax; ++i) {
       const uint column = i * kGroupSize + lane;
       if (column >= value_dim) break;
       const float added = value_of(values, first, count, column, head_dim);
-      outputs[i] = index == first_page
-                       ? added
-                       : exact_fma(outputs[i], by.before, exact_mul(added, by.added));
+      outputs[i] = is_first ? added : exact_fma(outputs[i], by.before, exact_mul(added, by.added));
+      if (kIsSplit == 1u) part.at[column] = added;
     }
     barrier();
   }
-  if (kIsCut == 1u && page_end <= last_page) {
+  if (kIsSplit == 1u) return;
+  if (kIsCut == 1u && page_end < range.end) {
     barrier();
     if (lane == 0u) {
       kept.at[0] = state.maximum;
@@ -197,22 +170,5 @@ void main() {
     }
     return;
   }
-  float factor = 1.0;
-  if (!is_none(PARAMS.sinks)) {
-    factor = join(state, Floats(PARAMS.sinks).at[head], 1.0, true).before;
-  }
-  for (uint i = 0u; i < kColumnsMax; ++i) {
-    const uint column = i * kGroupSize + lane;
-    if (column >= value_dim) break;
-    const float value = exact_div(exact_mul(outputs[i], factor), state.sum);
-    to.at[column] = value;
-    if (kForm != kPlainInput) staged[staged_at(column)] = value;
-  }
-  if (kForm == kPlainInput) return;
-  barrier();
-  const uint blocks = value_dim / kColumnsOfBlock;
-  if (lane < blocks) {
-    prepare_staged(kForm, lane * kColumnsOfBlock, kColumnsOfBlock, PARAMS.prepared.blocks,
-                   row * blocks + lane);
-  }
+  end_head(lane, row, head, state, outputs);
 }

@@ -240,7 +240,9 @@ struct AttentionParams {
   Address list_offsets;
   Address sinks;  // or none
   Address outputs;
-  Address states;  // of dispatches with some of the pages: maximum and sum of each row; or none
+  // Between dispatches: of each row the maximum and the sum, if they take some pages each; of each
+  // row and page its part, if workgroups share a row's pages; or none.
+  Address parts;
   PreparedTo prepared;
   uint32_t page_begin;
   uint32_t page_end;
@@ -250,11 +252,14 @@ struct AttentionParams {
   uint32_t kv_begin;
   uint32_t window;
   float scale;
+  uint32_t sharers;      // workgroups of a row
+  uint32_t parts_pages;  // of a row
 };
 
 struct RouteParams {
   Address scores;
-  Address bias;  // or none
+  Address score_bias;  // is added to the scores; or none
+  Address bias;        // or none
   Address chosen;
   Address weights;
   uint32_t experts;

@@ -69,7 +69,9 @@ void main() {
   const uint experts = PARAMS.experts, count = PARAMS.chosen_count;
   Floats from = Floats(advance(PARAMS.scores, token, experts * 4u));
   for (uint i = lane; i < experts; i += kGroupSize) {
-    scores[i] = PARAMS.is_sigmoid != 0u ? exact_sigmoid(from.at[i]) : from.at[i];
+    float score = from.at[i];
+    if (!is_none(PARAMS.score_bias)) score = exact_add(score, Floats(PARAMS.score_bias).at[i]);
+    scores[i] = PARAMS.is_sigmoid != 0u ? exact_sigmoid(score) : score;
   }
   barrier();
   if (PARAMS.is_sigmoid == 0u) soften(lane, experts);

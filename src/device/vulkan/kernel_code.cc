@@ -11,6 +11,8 @@ namespace {
 #include <spirv/kActivate64.h>
 #include <spirv/kAttention.h>
 #include <spirv/kAttention64.h>
+#include <spirv/kAttentionMerge.h>
+#include <spirv/kAttentionMerge64.h>
 #include <spirv/kElementwise.h>
 #include <spirv/kElementwise64.h>
 #include <spirv/kEmbed.h>
@@ -57,6 +59,7 @@ std::span<const uint32_t> kernel_code(Kernel kernel, const KernelFeatures& has) 
     LOCKSTEP_KERNEL(kRotate);
     LOCKSTEP_KERNEL(kStoreKv);
     LOCKSTEP_KERNEL(kAttention);
+    LOCKSTEP_KERNEL(kAttentionMerge);
     LOCKSTEP_KERNEL(kActivate);
     LOCKSTEP_KERNEL(kRoute);
     LOCKSTEP_KERNEL(kElementwise);

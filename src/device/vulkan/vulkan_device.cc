@@ -22,7 +22,9 @@ constexpr size_t kStagingBytes = size_t{4} << 20;
 // for a block and 40 for a run; other kernels are far below.
 constexpr size_t kTurnsMax = 65'535;
 constexpr uint32_t kPagesOfSoftware = 128;
-constexpr size_t kStatesBytes = size_t{512} << 10;  // of attention between dispatches, at least
+// Room for the parts of attention between two dispatches: a token with 32 heads of 128 columns
+// reaches some 250,000 positions.
+constexpr size_t kPartsBytes = size_t{64} << 20;
 
 size_t turns_of(const PlanMatrix& m) {
   constexpr size_t kOfBlock = 11, kOfRun = 40;
@@ -79,7 +81,7 @@ VulkanDevice::VulkanDevice(const DeviceOptions& options, std::unique_ptr<Gpu> gp
       keeps_float_input_(options.keeps_float_input),
       device_slabs_{.kind = MemoryKind::kDevice, .slab_bytes = kDeviceSlabBytes},
       host_slabs_{.kind = MemoryKind::kHost, .slab_bytes = kHostSlabBytes},
-      scratch_bytes_(plan.attention_pages_max > 0 ? kStatesBytes : 0),
+      scratch_bytes_(2 * kPartsBytes),
       planner_(*this, plan) {}
 
 Result<VulkanDevice::Piece> VulkanDevice::take(Slabs& slabs, size_t bytes) {

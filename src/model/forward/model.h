@@ -173,6 +173,7 @@ class Model {
   const BatchHalf* exchanging_ = nullptr;  // the half whose exchange is in flight
   // Scratch, kept so that a pass allocates nothing.
   std::vector<Turn> turns_;  // of the current pass
+  int pages_reached_ = 0;    // by the sequences of the batch, rounded up
   std::vector<int32_t> places_, own_rows_, page_, slot_;
   std::vector<float> factors_, rope_;
   std::vector<size_t> embedded_ends_, part_ends_;

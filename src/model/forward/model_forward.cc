@@ -1,5 +1,8 @@
 // The forward pass. Main flow first: all operations are queued, with the exchanges among them as
 // turns of the host, and then run.
+#include <algorithm>
+#include <bit>
+
 #include "base/check.h"
 #include "model/forward/model.h"
 #include "model/forward/rope.h"
@@ -73,6 +76,10 @@ Status Model::take_turn(const Turn& turn) {
 void Model::write_batch(const Batch& batch) {
   page_.clear();
   slot_.clear();
+  const int last = *std::max_element(batch.positions.begin(), batch.positions.end());
+  // Powers of two, so that most passes queue the same operations as the one before.
+  pages_reached_ =
+      static_cast<int>(std::bit_ceil(static_cast<uint32_t>(last / kPagePositions + 1)));
   for (size_t i = 0; i < batch.tokens.size(); ++i) {
     const int32_t entry = batch.list_offsets[i] + batch.positions[i] / kPagePositions;
     page_.push_back(batch.page_lists[static_cast<size_t>(entry)]);
@@ -143,6 +150,7 @@ void Model::mix(int layer, const BatchHalf& half) {
                           .positions = half.positions,
                           .page_lists = half.page_lists,
                           .list_offsets = half.list_offsets,
+                          .pages_reached = pages_reached_,
                           .tokens = half.tokens,
                           .heads = heads.size(),
                           .head_begin = heads.begin,
