@@ -146,6 +146,30 @@ class Systemd(unittest.TestCase):
         self.assertRegex(read("systemd", "lockstep.sysusers"), r"^u lockstep - ")
         self.assertEqual(unit("lockstep.service")["Service"]["User"], ["lockstep"])
 
+    def test_a_rank_may_open_a_gpu_and_no_other_device(self):
+        service = unit("lockstep.service")["Service"]
+        self.assertEqual(service["DevicePolicy"], ["closed"])
+        self.assertEqual(service["DeviceAllow"], ["char-infiniband_verbs rw", "char-rdma_cm rw", "char-drm rw", "char-nvidia* rw"])
+        self.assertNotIn("PrivateDevices", service)
+        self.assertNotIn("SupplementaryGroups", service)  # a group that is missing would keep the unit from starting
+        self.assertEqual(service["LimitMEMLOCK"], ["infinity"])
+        members = re.findall(r"^m lockstep (\w+)$", read("systemd", "lockstep.sysusers"), re.MULTILINE)
+        self.assertEqual(members, ["render", "video"])
+        self.assertIn(f"for group in {' '.join(members)}; do", read("debian", "postinst"))
+        role = "ansible/roles/lockstep"
+        self.assertIn(f"lockstep_gpu_groups: [{', '.join(members)}]", read(role, "vars/main.yml"))
+        self.assertIn('groups: "{{ lockstep_gpu_groups }}"', read(role, "tasks/service_systemd.yml"))
+
+    @unittest.skipUnless(shutil.which("systemd-sysusers") and os.geteuid() == 0, "systemd-sysusers or root is missing")
+    def test_its_user_is_in_the_groups_of_gpus(self):
+        with tempfile.TemporaryDirectory() as root:
+            pathlib.Path(root, "etc").mkdir()
+            made = run("systemd-sysusers", f"--root={root}", PACKAGING / "systemd/lockstep.sysusers")
+            self.assertEqual(made.returncode, 0, made.stderr)
+            groups = pathlib.Path(root, "etc/group").read_text(encoding="utf-8")
+            for group in ("render", "video"):
+                self.assertRegex(groups, rf"(?m)^{group}:.*:lockstep$")
+
 
 class Launchd(unittest.TestCase):
     LISTS = {name: plistlib.loads(read("launchd", name).encode()) for name in ("lockstep.plist", "lockstep-daemon.plist")}
