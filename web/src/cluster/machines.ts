@@ -8,6 +8,7 @@ interface Tile {
   model: string; hue: string; rank: number; group: number; bytes?: number;
   layers?: [number, number]; // first and last, from 0
   part?: number; // of each of its layers, 0 to 1
+  device?: string; // where it computes
 }
 type Tone = "good" | "busy" | "bad" | "";
 export interface Machine {
@@ -65,11 +66,12 @@ function tilesOf(models: ModelStatus[], self: string | undefined): (Tile & { nod
   });
 }
 
-function detail(rank: RankStatus | undefined, ranks: RankStatus[]): Pick<Tile, "layers" | "part"> {
+function detail(rank: RankStatus | undefined, ranks: RankStatus[]): Pick<Tile, "layers" | "part" | "device"> {
   if (!rank) return {};
   const peers = ranks.filter((other) => String(other.layers) === String(rank.layers));
   const whole = sumOfKnown(peers.map((other) => other.share));
-  return { layers: rank.layers, part: rank.share !== undefined && whole ? rank.share / whole : undefined };
+  return { layers: rank.layers, part: rank.share !== undefined && whole ? rank.share / whole : undefined,
+    device: rank.device || undefined };
 }
 
 function partsOf(tiles: Tile[]): Part[] {
@@ -90,7 +92,8 @@ export function tileText({ rank, layers, part }: Tile, letters: number): string 
   return long.length <= letters ? long : `${rank}: ${layers[0]}–${layers[1]}${share}`;
 }
 
-export function tileSentence({ model, rank, layers, part }: Tile): string {
+export function tileSentence({ model, rank, layers, part, device }: Tile): string {
   const share = part !== undefined && part < 0.999 ? `${Math.round(part * 100)} % of ` : "";
-  return `${model}, rank ${rank}` + (layers ? `: ${share}layers ${layers[0]} to ${layers[1]}` : share ? `: ${share}each layer` : "");
+  const held = layers ? `: ${share}layers ${layers[0]} to ${layers[1]}` : share ? `: ${share}each layer` : "";
+  return `${model}, rank ${rank}${held}${device ? `, on ${device}` : ""}`;
 }

@@ -10,6 +10,7 @@ export interface NodeStatus {
 
 export interface RankStatus {
   rank: number; pid?: number; node?: string; layers?: [number, number]; share?: number; weight_bytes?: number; state_bytes?: number;
+  device?: string; // where it computes: "cpu (avx512, 8 threads)", "vulkan: AMD Radeon RX 7900 XTX (radv)"
 }
 
 export interface LinkStatus {

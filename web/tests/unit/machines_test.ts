@@ -50,6 +50,15 @@ test("a model that runs on this node alone has no placement: its ranks are here"
   assert.equal(tileText(machine!.tiles[2]!, 40), "rank 2");
 });
 
+test("a rank says where it computes, if that is known", () => {
+  const gpu = "vulkan: AMD Radeon RX 7900 XTX (radv)";
+  const alone = { version: "", control: false, pulls: [], happened: [], nodes: [{ ...two.nodes[0]!, is_self: true }],
+    models: [{ name: "m", state: "ready", restarts: 0, last_error: "", ranks: [{ rank: 0, layers: [0, 3], device: gpu },
+      { rank: 1, device: "" }] }] } as Status;
+  const tiles = machinesOf(alone, undefined, NONE, 0)[0]!.tiles;
+  assert.deepEqual(tiles.map(tileSentence), [`m, rank 0: layers 0 to 3, on ${gpu}`, "m, rank 1"]);
+});
+
 test("what is missing is left out, nothing fails", () => {
   assert.deepEqual(machinesOf(undefined, undefined, NONE, 0), []);
   assert.deepEqual(machinesOf({ nodes: [{ id: "ab", state: "odd" }], models: [{ name: "m" }] } as unknown as Status, undefined, NONE, 0)
