@@ -93,6 +93,44 @@ std::string next_text(const ModelPlan& plan) {
   return "";
 }
 
+// "dgx-spark", "studio-1, studio-2 and 2 more"
+std::string names_text(const std::vector<std::string>& names) {
+  constexpr size_t kNamesMax = 3;
+  const size_t shown = names.size() > kNamesMax ? kNamesMax - 1 : names.size();
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) {
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  }
+  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+// Whose figures the choice stands on, as far as that is known.
+std::string origins_text(const ClusterFacts& cluster, const Placement& placement) {
+  std::vector<std::string> measured, published;
+  for (const PlacedGroup& group : placement.groups) {
+    for (const PlacedGroup::Rank& rank : group.ranks) {
+      const Machine& machine = cluster.machines[rank.machine];
+      if (machine.is_other_software) {
+        published.push_back(machine.name);
+      } else if (!machine.measured_on.empty()) {
+        measured.push_back(fmt::format("{} on {}", machine.name, machine.measured_on));
+      }
+    }
+  }
+  std::string text;
+  if (!measured.empty()) {
+    text += fmt::format("Measured with lockstep itself: {}. ", names_text(measured));
+  }
+  if (!published.empty()) {
+    text += fmt::format(
+        "The figures of {} are those of published software for GPUs, an estimate of what lockstep "
+        "reaches there. ",
+        names_text(published));
+  }
+  return text;
+}
+
 std::string group_text(const PlacedGroup& group) {
   if (group.ranks.size() == 1) return "alone";
   if (group.stages == 1) return "tensor";
@@ -179,6 +217,7 @@ std::string explain(const ModelFacts& facts, const ClusterFacts& cluster, const 
         "Few of the experts' weights are read for a token, so that exchanges and the overhead "
         "of operations count for more than reading. ";
   }
+  text += origins_text(cluster, choice.placement);
   if (choice.has_estimates) text += "Some figures of these machines are estimates. ";
   text.pop_back();
   return text;

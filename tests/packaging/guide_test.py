@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """docs/getting-started.md is followed from top to bottom, on one machine with two nodes; docs/roce.md as far as a machine without
-RDMA can.
+RDMA can; docs/planner.md has one example.
 
 The words after the opening ``` of a block say what is done with it:
   sh            its commands are run and succeed
@@ -173,6 +173,10 @@ class Guides(unittest.TestCase):
     def test_getting_started(self):
         ran, compared = self.follow("getting-started.md")
         self.assertGreaterEqual((ran, compared), (8, 8))
+
+    def test_planner(self):
+        ran, compared = self.follow("planner.md")
+        self.assertGreaterEqual((ran, compared), (1, 1))
 
     def test_roce(self):
         ran, compared = self.follow("roce.md")

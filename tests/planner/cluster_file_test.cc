@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 #include "planner/profiles/profiles.h"
 
@@ -81,6 +82,30 @@ TEST_CASE("every profile can be read") {
     const auto link = link_profile(profile.name);
     REQUIRE_MESSAGE(link.ok(), link.error().message);
     CHECK(link.value().latency_us > 0);
+  }
+}
+
+TEST_CASE("figures say whether lockstep measured them") {
+  const ClusterFacts cluster = cluster_of_file(R"({
+    "machines": [{"name": "a", "profile": "dgx-spark"}, {"name": "b", "profile": "epyc-9005"},
+                 {"name": "c", "profile": "dgx-spark", "read_gb_s": 200},
+                 {"name": "d", "memory_gib": 8, "read_gb_s": 10, "device": "Radeon",
+                  "lockstep": "1.0", "measured": ["read_gb_s", "memory_gib"]},
+                 {"name": "e", "memory_gib": 8, "read_gb_s": 10, "measured": ["memory_gib"]}],
+    "link": "10gbe"})");
+  std::vector<bool> is_other;
+  std::vector<std::string> measured_on;
+  for (const Machine& machine : cluster.machines) {
+    is_other.push_back(machine.is_other_software);
+    measured_on.push_back(machine.measured_on);
+  }
+  CHECK(is_other == std::vector<bool>{true, false, false, false, false});
+  CHECK(measured_on == std::vector<std::string>{"", "", "", "Radeon", ""});
+  for (const char* wrong : {R"(["kernel_us"])", "1", "[1]"}) {
+    std::string file = R"({"machines": [{"memory_gib": 3, "read_gb_s": 9, "measured": LIST}]})";
+    file.replace(file.find("LIST"), 4, wrong);
+    CHECK(error_of_file(file) ==
+          "\"measured\" of machine 1 of the cluster must list figures that it has");
   }
 }
 

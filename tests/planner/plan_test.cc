@@ -78,6 +78,22 @@ void check_fits(const ModelPlan& plan, const ClusterFacts& cluster) {
 
 }  // namespace
 
+TEST_CASE("a plan says whose figures it stands on") {
+  const ModelFacts facts = facts_of("llama-3.2-1b", "bf16");
+  Machine machine = machine_profile("epyc-9005").value();
+  const auto plan_on = [&](const Machine& one, size_t count) {
+    return plan_of(facts, cluster_of_machines(std::vector(count, one), "10gbe"), {.context = 512});
+  };
+  CHECK(!says(plan_on(machine, 1), "lockstep"));
+  CHECK(says(plan_on(machine_profile("dgx-spark").value(), 1),
+             "The figures of dgx-spark-1 are those of published software for GPUs, an estimate of "
+             "what lockstep reaches there."));
+  machine.measured_on = "Radeon (radv)";
+  const ModelPlan measured = plan_on(machine, 1);
+  CHECK(says(measured, "Measured with lockstep itself: epyc-9005-1 on Radeon (radv)."));
+  CHECK(!says(measured, "published"));
+}
+
 TEST_CASE("one machine by hand: weights, keys and values, the overhead of operations") {
   // Llama 3.2 1B: 1235.8 million parameters in BF16, 16 layers, 8 key/value heads of 64.
   const ModelFacts facts = facts_of("llama-3.2-1b", "bf16");

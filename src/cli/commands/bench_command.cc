@@ -1,12 +1,13 @@
 // `lockstep bench MODEL`, `bench --shape`, and the subcommands collective, parallel, placement,
-// mixed and constraint: how fast this machine is, and whether plans are right, as a table or JSON.
-// `bench serve` is in bench_serve_command.cc.
+// mixed, constraint and device: how fast this machine is, and whether plans are right, as a table
+// or JSON. `bench serve` is in bench_serve_command.cc.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <memory>
 
 #include "cli/bench/constraint_bench.h"
+#include "cli/bench/device_bench.h"
 #include "cli/bench/explain_device.h"
 #include "cli/bench/mixed_bench.h"
 #include "cli/bench/model_bench.h"
@@ -17,6 +18,7 @@
 #include "cli/flags/group_flags.h"
 #include "cli/text/output.h"
 #include "collective/plan/algorithm.h"
+#include "device/device_kinds.h"
 #include "node/network/collective_bench.h"
 
 namespace lockstep {
@@ -250,6 +252,23 @@ void add_constraint(CLI::App& bench, Command& chosen) {
   });
 }
 
+void add_device(CLI::App& bench, Command& chosen) {
+  auto flags = std::make_shared<DeviceBenchFlags>();
+  CLI::App* command = bench.add_subcommand(
+      "device", "how fast this machine's processor or GPU is, without a model, for plans");
+  flags->device = kDeviceDefault;
+  command->add_option(
+      "--device", flags->device,
+      fmt::format("what to measure: {} (default {})", kDeviceKinds, kDeviceDefault));
+  command->add_option("--threads", flags->threads, "of the processor (default: its cores)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--profile", flags->profile,
+                      "write this machine to a FILE for `lockstep plan --cluster`");
+  command->add_option("--name", flags->name, "the machine's name in that file (default: its own)");
+  command->add_flag("--json", flags->json, "one JSON value");
+  choose_when_given(*command, chosen, flags, bench_device);
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app, Command& chosen) {
@@ -306,6 +325,7 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   add_placement(*command, chosen);
   add_mixed(*command, chosen);
   add_constraint(*command, chosen);
+  add_device(*command, chosen);
   add_bench_serve_command(*command, chosen);
 }
 

@@ -12,8 +12,8 @@ namespace lockstep::gpu {
 #define LOCKSTEP_VULKAN_INSTANCE_FUNCTIONS(f)                                                 \
   f(vkDestroyInstance) f(vkEnumeratePhysicalDevices) f(vkGetPhysicalDeviceProperties2)        \
       f(vkGetPhysicalDeviceFeatures2) f(vkGetPhysicalDeviceMemoryProperties)                  \
-          f(vkGetPhysicalDeviceQueueFamilyProperties) f(vkEnumerateDeviceExtensionProperties) \
-              f(vkCreateDevice) f(vkGetDeviceProcAddr)
+          f(vkGetPhysicalDeviceMemoryProperties2) f(vkGetPhysicalDeviceQueueFamilyProperties) \
+              f(vkEnumerateDeviceExtensionProperties) f(vkCreateDevice) f(vkGetDeviceProcAddr)
 
 #define LOCKSTEP_VULKAN_DEVICE_FUNCTIONS(f)                                                       \
   f(vkDestroyDevice) f(vkGetDeviceQueue) f(vkDeviceWaitIdle) f(vkAllocateMemory) f(vkFreeMemory)  \

@@ -37,11 +37,36 @@ Result<Instance> open_instance() {
   return opened;
 }
 
-uint64_t largest_heap(const VkPhysicalDeviceMemoryProperties& memories) {
-  uint64_t largest = 0;
-  for (uint32_t i = 0; i < memories.memoryHeapCount; ++i) {
-    const VkMemoryHeap& heap = memories.memoryHeaps[i];
-    if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0) largest = std::max(largest, heap.size);
+bool has_extension(const VulkanApi& api, VkPhysicalDevice physical, const char* name) {
+  uint32_t count = 0;
+  api.vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> extensions(count);
+  api.vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, extensions.data());
+  return std::any_of(extensions.begin(), extensions.end(), [&](const VkExtensionProperties& found) {
+    return std::strcmp(found.extensionName, name) == 0;
+  });
+}
+
+struct Heap {
+  uint64_t bytes = 0;
+  uint64_t free_bytes = 0;
+};
+
+// The largest heap that is the device's. Other programs may use some of it, which not every driver
+// says.
+Heap largest_heap(const VulkanApi& api, VkPhysicalDevice physical) {
+  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+  const bool has_budget = has_extension(api, physical, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  VkPhysicalDeviceMemoryProperties2 memories{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+      .pNext = has_budget ? &budget : nullptr};
+  api.vkGetPhysicalDeviceMemoryProperties2(physical, &memories);
+  Heap largest;
+  for (uint32_t i = 0; i < memories.memoryProperties.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = memories.memoryProperties.memoryHeaps[i];
+    if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) == 0 || heap.size <= largest.bytes) continue;
+    largest = {heap.size, has_budget ? std::min(heap.size, budget.heapBudget[i]) : heap.size};
   }
   return largest;
 }
@@ -52,13 +77,15 @@ GpuInfo info_of(const VulkanApi& api, VkPhysicalDevice physical) {
   VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                          .pNext = &driver};
   api.vkGetPhysicalDeviceProperties2(physical, &properties);
-  VkPhysicalDeviceMemoryProperties memories{};
-  api.vkGetPhysicalDeviceMemoryProperties(physical, &memories);
+  const VkPhysicalDeviceType type = properties.properties.deviceType;
+  const Heap heap = largest_heap(api, physical);
   return {.name = properties.properties.deviceName,
           .driver_name = driver.driverName,
           .driver = fmt::format("{}, {}", driver.driverName, driver.driverInfo),
-          .is_software = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU,
-          .memory_bytes = largest_heap(memories)};
+          .is_software = type == VK_PHYSICAL_DEVICE_TYPE_CPU,
+          .has_own_memory = type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,
+          .memory_bytes = heap.bytes,
+          .free_bytes = heap.free_bytes};
 }
 
 std::optional<uint32_t> compute_family(const VulkanApi& api, VkPhysicalDevice physical) {
@@ -70,16 +97,6 @@ std::optional<uint32_t> compute_family(const VulkanApi& api, VkPhysicalDevice ph
     if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0) return i;
   }
   return std::nullopt;
-}
-
-bool has_extension(const VulkanApi& api, VkPhysicalDevice physical, const char* name) {
-  uint32_t count = 0;
-  api.vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> extensions(count);
-  api.vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, extensions.data());
-  return std::any_of(extensions.begin(), extensions.end(), [&](const VkExtensionProperties& found) {
-    return std::strcmp(found.extensionName, name) == 0;
-  });
 }
 
 bool has_dot(const VulkanApi& api, VkPhysicalDevice physical) {

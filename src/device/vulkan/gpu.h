@@ -24,7 +24,9 @@ struct GpuInfo {
   std::string driver_name;  // "radv"
   std::string driver;       // with its version: "radv, Mesa 26.1.2"
   bool is_software = false;
-  uint64_t memory_bytes = 0;  // its largest heap
+  bool has_own_memory = false;  // apart from the machine's: a card
+  uint64_t memory_bytes = 0;    // its largest heap
+  uint64_t free_bytes = 0;      // of that heap, if the driver says so; else all of it
 };
 
 // The refusal of a GPU: it computes other bits than processors do, `where`.

@@ -18,7 +18,8 @@ constexpr double kGib = uint64_t{1} << 30;
 constexpr double kGigabytesPerS = 1e3;  // to bytes per microsecond
 constexpr double kGbitPerS = 125;       // to bytes per microsecond
 constexpr double kTeraPerS = 1e6;       // to operations per microsecond
-constexpr std::string_view kTexts[] = {"name", "profile", "count", "about", "source", "estimates"};
+constexpr std::string_view kTexts[] = {"name",      "profile", "count",    "about",    "source",
+                                       "estimates", "device",  "lockstep", "measured", "software"};
 
 struct FigureRange {
   std::string_view key;
@@ -124,6 +125,32 @@ bool has_estimates(const JsonObject& json) {
   return estimates && estimates->is_array() && !estimates->get_array().empty();
 }
 
+// Whether lockstep itself measured the read rate; kInvalidArgument for a figure that is not there.
+Result<bool> is_measured(const JsonObject& json, std::string_view what) {
+  const Json* measured = json.if_contains("measured");
+  if (measured == nullptr) return false;
+  bool has_rate = false;
+  const bool is_list = measured->is_array();
+  for (const Json& key : is_list ? measured->get_array() : JsonArray{Json()}) {
+    const bool is_there = key.is_string() && json.contains(std::string_view(key.get_string()));
+    if (!is_there) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("\"measured\" of {} must list figures that it has", what)};
+    }
+    has_rate |= std::string_view(key.get_string()) == "read_gb_s";
+  }
+  return has_rate;
+}
+
+// Own figures of its speed replace those of a profile.
+Status read_origin(const JsonObject& json, Machine& machine, std::string_view what) {
+  if (json.contains("software")) machine.is_other_software = true;
+  if (json.contains("read_gb_s")) machine.is_other_software = false;
+  if (!TRY(is_measured(json, what))) return Ok{};
+  machine.measured_on = TRY(get_string(Json(json), "device")).value_or("this machine");
+  return Ok{};
+}
+
 }  // namespace
 
 std::vector<ProfileName> machine_profiles() {
@@ -167,6 +194,7 @@ Result<Machine> read_machine(const JsonObject& json, Machine machine, std::strin
   figures.take("load_w", 1, machine.load_w);
   figures.take("price_usd", 1, machine.price_usd);
   machine.has_estimates |= has_estimates(json);
+  TRY(read_origin(json, machine, what));
   if (machine.memory_bytes == 0 || machine.read_bytes_per_us == 0) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} needs \"profile\", or \"memory_gib\" and \"read_gb_s\"", what)};

@@ -4,10 +4,11 @@ namespace lockstep {
 
 // efficiency, kernel_us and exchange_us of the M3 Ultra are a least-squares fit to 19 published
 // decode speeds (`lockstep plan --check --fit`); of its 40.1 us per exchange 3 are the link's.
-// reserved_gib is what the system keeps for itself.
+// reserved_gib is what the system keeps for itself. Speeds with "software" are what that reaches.
 const std::string_view kMachineProfiles = R"json({
   "mac-studio-m3-ultra": {
     "about": "Mac Studio, M3 Ultra with 80 GPU cores, 512 GB",
+    "software": "published GPU software",
     "memory_gib": 512, "reserved_gib": 16, "bandwidth_gb_s": 819, "efficiency": 0.843,
     "kernel_us": 5.74, "exchange_us": 37.1, "prefill_tflops": 20, "idle_w": 10, "load_w": 150,
     "price_usd": 11699,
@@ -16,6 +17,7 @@ const std::string_view kMachineProfiles = R"json({
     "estimates": ["reserved_gib", "prefill_tflops"]},
   "mac-studio-m3-ultra-256": {
     "about": "Mac Studio, M3 Ultra with 80 GPU cores, 256 GB",
+    "software": "published GPU software",
     "memory_gib": 256, "reserved_gib": 12, "bandwidth_gb_s": 819, "efficiency": 0.843,
     "kernel_us": 5.74, "exchange_us": 37.1, "prefill_tflops": 20, "idle_w": 10, "load_w": 150,
     "price_usd": 8099,
@@ -23,6 +25,7 @@ const std::string_view kMachineProfiles = R"json({
     "estimates": ["reserved_gib", "prefill_tflops"]},
   "mac-studio-m4-max": {
     "about": "Mac Studio, M4 Max with 40 GPU cores, 128 GB",
+    "software": "published GPU software",
     "memory_gib": 128, "reserved_gib": 8, "bandwidth_gb_s": 546, "efficiency": 0.843,
     "kernel_us": 5.74, "exchange_us": 37.1, "prefill_tflops": 12, "idle_w": 10, "load_w": 110,
     "source": "Apple: 546 GB/s, up to 128 GB",
@@ -30,6 +33,7 @@ const std::string_view kMachineProfiles = R"json({
                   "prefill_tflops", "idle_w", "load_w"]},
   "dgx-spark": {
     "about": "NVIDIA DGX Spark (GB10), 128 GB",
+    "software": "published GPU software",
     "memory_gib": 119, "reserved_gib": 6, "bandwidth_gb_s": 273, "efficiency": 0.8,
     "kernel_us": 4, "exchange_us": 20, "prefill_tflops": 60, "idle_w": 35, "load_w": 170,
     "price_usd": 3999,
@@ -38,6 +42,7 @@ const std::string_view kMachineProfiles = R"json({
                   "prefill_tflops", "idle_w", "load_w"]},
   "ai-max-395": {
     "about": "AMD Ryzen AI Max+ 395 (Framework Desktop), 128 GB",
+    "software": "published GPU software",
     "memory_gib": 128, "reserved_gib": 8, "bandwidth_gb_s": 256, "efficiency": 0.82,
     "kernel_us": 5, "exchange_us": 25, "prefill_tflops": 20, "idle_w": 12, "load_w": 120,
     "price_usd": 1999,
@@ -54,6 +59,7 @@ const std::string_view kMachineProfiles = R"json({
                   "prefill_tflops", "idle_w", "load_w"]},
   "h200": {
     "about": "server with one NVIDIA H200 SXM, 141 GB",
+    "software": "published GPU software",
     "memory_gib": 139, "reserved_gib": 2, "bandwidth_gb_s": 4800, "efficiency": 0.8,
     "kernel_us": 3, "exchange_us": 10, "prefill_tflops": 500, "idle_w": 75, "load_w": 700,
     "source": "NVIDIA: 4.8 TB/s, 700 W at most, 989 TFLOPS in BF16",
