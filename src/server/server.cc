@@ -24,6 +24,7 @@ struct Server::Impl {
                  .power = options.power,
                  .machine = options.machine,
                  .budget_bytes = options.budget_bytes,
+                 .own_offer = options.own_offer,
                  .desk = options.desk,
                  .streams = options.streams,
                  .page = options.page,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "access/access_control.h"
@@ -13,6 +14,7 @@
 #include "base/meters/machine_gauge.h"
 #include "base/result.h"
 #include "base/version.h"
+#include "cluster/brain/plan_function.h"
 #include "net/http/http_server.h"
 #include "node/cluster/cluster_control.h"
 #include "node/disks/model_desk.h"
@@ -37,7 +39,8 @@ struct ServerOptions {
   // Both for the status; null: not measured.
   std::shared_ptr<PowerGauge> power = nullptr;
   std::shared_ptr<MachineGauge> machine = nullptr;
-  int64_t budget_bytes = 0;   // without a cluster: memory that models may use; 0: unknown
+  int64_t budget_bytes = 0;  // without a cluster: memory that models may use; 0: unknown
+  std::optional<NodeOffer> own_offer = {};  // without a cluster: where models compute on a GPU
   ModelDesk* desk = nullptr;  // models on disks; outlives the server; null: those routes answer 409
   StreamLimits streams = {};  // of answers that outlive their connection
   PageFiles page = {};        // empty: the plain page

@@ -51,6 +51,10 @@ class CommandLine(unittest.TestCase):
         self.check_refused(["logits", LLAMA, "--ids", "1", "--device", "vulcan"],
                            'there is no device "vulcan"; use auto, cpu, vulkan or vulkan:N')
         self.check_refused(["run", harness.STORIES, "x", "--ranks", "3", "--device", "cpu,auto"], "too few for rank 2")
+        self.check_refused(["bench", "device", "--device", "vulcan"], 'there is no device "vulcan"')
+        with tempfile.TemporaryDirectory() as home:
+            self.check_refused(["serve", "--port", "0", "--control-port", "0", "--no-beacon", "--device", "cpu,cpu"],
+                               "give a MODEL and --ranks, or one device", env={"LOCKSTEP_HOME": home})
         self.check_refused(["logits", LLAMA, "--ids", "1", "--kv", "q8", "--exact"], "leave out --kv q8")
         self.check_refused(["serve", harness.STORIES, "--port", "0", "--kv", "q8", "--exact"], "leave out --kv q8")
         self.check_refused(["logits", LLAMA, "--ids", "1", "--parallel", "pigeon"], "pigeon")

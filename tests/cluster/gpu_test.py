@@ -3,8 +3,10 @@ Skipped where lockstep finds no GPU; tests install a software one."""
 
 import json
 import os
+import pathlib
 import signal
 import sys
+import tempfile
 import unittest
 
 import harness
@@ -76,6 +78,34 @@ class RanksOnGpus(unittest.TestCase):
             text = harness.run("status", "--port", node.port).stdout
         for place in places:
             self.assertIn(place, text)
+
+    def test_a_node_of_a_cluster_plans_with_its_gpu_and_computes_there(self):
+        with harness.Node(harness.STORIES, "--device", "vulkan", model=None) as node:
+            models = lambda: node.request("GET", "/cluster/status")[1]["models"]
+            harness.wait_until(lambda: models() and models()[0].get("phase") == "ready", harness.PATIENCE_S, "the model's start")
+            self.assertRegex(models()[0]["ranks"][0]["device"], r"^vulkan: .+ \(.+\)$")
+            texts = {each["index"]: each["text"] for each in node.complete(**BODY)[1]["choices"]}
+            own = node.request("GET", "/cluster/status")[1]["nodes"][0]
+            libraries = pathlib.Path(f"/proc/{node.process.pid}/maps").read_text(encoding="utf-8")
+        self.assertEqual(texts, self.expected)
+        self.assertGreater(own["read_bytes_s"], 0)
+        device = harness.run_json("bench", "device", "--device", "vulkan", "--json")
+        self.assertLessEqual(own["budget_bytes"], device["memory_bytes"])
+        self.assertNotIn("libvulkan", libraries)  # a driver that crashes must not end the node
+
+    def test_memory_that_the_gpu_does_not_have_is_refused(self):
+        with tempfile.TemporaryDirectory() as home:
+            refused = harness.run("serve", "--device", "vulkan", "--memory", "1000000", "--port", "0", "--control-port", "0", "--no-beacon",
+                                  env={"LOCKSTEP_HOME": home})
+        self.assertEqual(refused.returncode, 2)
+        self.assertRegex(refused.stderr, r"lockstep: --memory asks for 1000000.00 GiB, but .+ has [\d.]+ GiB")
+
+    def test_a_plan_takes_what_was_measured_on_a_gpu(self):
+        with tempfile.TemporaryDirectory() as folder:
+            profile = os.path.join(folder, "box.json")
+            harness.run_json("bench", "device", "--device", "vulkan", "--name", "box", "--profile", profile, "--json")
+            plan = harness.run_json("plan", harness.STORIES, "--cluster", profile, "--json")
+        self.assertRegex(plan["explanation"], r"Measured with lockstep itself: box on .+ \(.+\)\.")
 
     def test_a_gpu_that_does_not_exist_is_one_sentence(self):
         refused = harness.run("logits", harness.STORIES, "--ids", "1", "--device", "vulkan:99")

@@ -12,6 +12,7 @@
 
 #include "cluster/cluster_fixture.h"
 #include "model/load/shape_model.h"
+#include "node/cluster/what_if.h"
 #include "planner/facts/measured_machine.h"
 #include "support/numbered_node.h"
 #include "support/processor_time.h"
@@ -379,4 +380,19 @@ TEST_CASE("cluster plan: memory is measured with an eighth of what is available"
   REQUIRE(speed.ok());
   CHECK(speed.value().read_bytes_s > 0);
   CHECK(measure_this_machine(0).value().read_bytes_s == 0);
+}
+
+TEST_CASE("cluster plan: a machine alone offers the GPU it computes on, else its processor") {
+  OwnOffer gpu(NodeOffer{.node = {}, .free_bytes = 7 * kGib, .speed = 5, .operations_s = 3});
+  const auto offer = gpu.get("box");
+  REQUIRE(offer.ok());
+  CHECK(offer.value().name == "box");
+  CHECK(offer.value().free_bytes == 7 * kGib);
+  CHECK(offer.value().speed == 5);
+  CHECK(offer.value().operations_s == 3);
+  OwnOffer processor;
+  const auto other = processor.get("box");
+  REQUIRE(other.ok());
+  CHECK(other.value().free_bytes > 0);
+  CHECK(other.value().operations_s > 3);
 }

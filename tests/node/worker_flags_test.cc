@@ -24,6 +24,7 @@ TEST_CASE("worker flags: a worker reads the flags that its node writes") {
                           .paths = {{}, {{{"10.86.12.1", "10.86.12.2"}}, ""}, {{}, "no, \"why\""}},
                           .machine_ranks = 2,
                           .cache = {.folder = "/caches/a b", .bytes = uint64_t{1} << 40},
+                          .device = "vulkan:1",
                           .forbids_core_dumps = true};
   const auto read = parse(worker_arguments(flags));
   REQUIRE(read.ok());
@@ -34,6 +35,7 @@ TEST_CASE("worker flags: a worker reads the flags that its node writes") {
   CHECK(read.value().machine_ranks == 2);
   CHECK(read.value().cache.folder == flags.cache.folder);
   CHECK(read.value().cache.bytes == flags.cache.bytes);
+  CHECK(read.value().device == "vulkan:1");
   CHECK(read.value().forbids_core_dumps);
   CHECK(worker_arguments({.control_fd = 3}) == std::vector<std::string>{"--control-fd", "3"});
 }

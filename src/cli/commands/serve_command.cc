@@ -22,6 +22,7 @@
 #include "base/process/free_memory.h"
 #include "base/version.h"
 #include "cli/client/cluster_entry.h"
+#include "cli/client/node_device.h"
 #include "cli/client/node_stop.h"
 #include "cli/client/wanted_model.h"
 #include "cli/commands/commands.h"
@@ -34,7 +35,7 @@
 #include "hub/files/settings.h"
 #include "node/cluster/cluster_node.h"
 #include "node/disks/alone_desk.h"
-#include "planner/facts/measured_machine.h"
+#include "planner/facts/device_facts.h"
 #include "server/page/built_in_page.h"
 #include "server/server.h"
 
@@ -86,8 +87,8 @@ struct Serving {
   std::shared_ptr<MachineGauge> machine;  // its thread must find the stop signals blocked
   std::vector<std::shared_ptr<GroupSupervisor>> groups;  // of this machine alone
   ModelServices own;                                     // the same
-  // Alone: memory that models may use, known before they are loaded; 0: unknown.
-  int64_t budget_bytes = 0;
+  DeviceFacts device;                                    // where ranks compute
+  int64_t budget_bytes = 0;  // for models: alone all of them, else those of the cluster; 0: unknown
   std::vector<WantedModel> wanted;
   std::unique_ptr<ClusterNode> node;  // null: alone
   std::unique_ptr<AloneDesk> alone;   // null: in a cluster
@@ -162,11 +163,11 @@ Result<std::vector<WantedModel>> wanted_models(const ServeFlags& flags) {
 }
 
 // To be called before this machine's own groups are loaded.
-Result<int64_t> memory_for_models(const ClusterFlags& flags) {
-  if (flags.memory_gib > 0) return static_cast<int64_t>(flags.memory_gib * kBytesPerGib);
-  if (const auto budget = default_budget_bytes()) return static_cast<int64_t>(*budget);
-  return Error{ErrorCode::kUnsupported,
-               "this system does not say how much memory is free: give --memory GIB"};
+Result<int64_t> memory_for_models(const ServeFlags& flags, const DeviceFacts& device) {
+  const auto asked = static_cast<uint64_t>(flags.cluster.memory_gib * kBytesPerGib);
+  const auto budget = device_budget(device, default_budget_bytes(), asked);
+  if (flags.alone && !budget.ok()) return 0;
+  return static_cast<int64_t>(TRY(budget));
 }
 
 int64_t bytes_of(const ModelServices& models) {
@@ -187,6 +188,11 @@ Result<LinkOptions> link_between_machines(const ServeFlags& flags) {
   return link;
 }
 
+// A GPU's; nullopt: the node measures the processor.
+std::optional<MeasuredSpeed> own_speed(const DeviceFacts& device) {
+  return device.is_gpu ? std::optional(speed_of_device(device)) : std::nullopt;
+}
+
 // A port in use: with the flag that chooses another one.
 Error with_port_flag(Error error, std::string_view flag) {
   if (error.message.ends_with("choose another port")) error.message += fmt::format(" ({})", flag);
@@ -194,9 +200,8 @@ Error with_port_flag(Error error, std::string_view flag) {
 }
 
 Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
-                                                const ClusterEntry& entry, int64_t budget_bytes,
-                                                const LinkOptions& link, const DiskCache& cache,
-                                                const Serving& serving,
+                                                const ClusterEntry& entry, const LinkOptions& link,
+                                                const DiskCache& cache, const Serving& serving,
                                                 std::function<void()> on_restart,
                                                 std::vector<std::string> own_models) {
   Peers::Options peers;
@@ -207,11 +212,13 @@ Result<std::unique_ptr<ClusterNode>> start_node(const ClusterFlags& flags,
   DataNetworks data_networks = TRY(DataNetworks::parse(flags.data_network));
   auto node = ClusterNode::start({.identity = entry.identity,
                                   .peers = std::move(peers),
-                                  .budget_bytes = std::max<int64_t>(0, budget_bytes),
+                                  .budget_bytes = serving.budget_bytes,
                                   .is_spare = flags.spare,
                                   .keeps_shares = flags.keep == "shares",
                                   .version = kVersion,
                                   .disk_cache = cache,
+                                  .device = serving.device.kind,
+                                  .speed = own_speed(serving.device),
                                   .power = serving.power,
                                   .machine = serving.machine,
                                   .link = link,
@@ -342,6 +349,12 @@ Result<std::unique_ptr<Server>> start_server(const ServeFlags& flags, const Serv
   options.desk = serving.node ? &serving.node->desk() : &serving.alone->desk();
   options.machine = serving.machine;
   options.budget_bytes = serving.budget_bytes;
+  if (const auto speed = own_speed(serving.device)) {
+    options.own_offer = NodeOffer{.node = {},
+                                  .free_bytes = serving.budget_bytes - bytes_of(serving.own),
+                                  .speed = speed->read_bytes_s,
+                                  .operations_s = speed->operations_s};
+  }
   options.page = built_in_page();
   options.program = TRY(own_program_file());
   const std::vector<std::string> paths = models_here(flags);
@@ -411,16 +424,17 @@ Result<bool> serve(const ServeFlags& flags, const Command& restart_program) {
   const auto on_restart = [ending] {
     if (claim(ending, Ending::kRestarts)) ::kill(::getpid(), SIGTERM);
   };
-  const int64_t memory = flags.alone ? 0 : TRY(memory_for_models(flags.cluster));
-  serving.budget_bytes = flags.alone ? static_cast<int64_t>(default_budget_bytes().value_or(0)) : 0;
+  serving.device = TRY(node_device(flags.group.spec.device, runs_groups));
+  serving.budget_bytes = TRY(memory_for_models(flags, serving.device));
   const DiskCache cache = TRY(disk_cache_for(flags));
   if (runs_groups) serving.groups = TRY(start_groups(flags, cache));
   serving.own.assign(serving.groups.begin(), serving.groups.end());
   if (entry) {
     const LinkOptions link = TRY(link_between_machines(flags));
-    serving.node =
-        TRY(start_node(flags.cluster, *entry, memory - bytes_of(serving.own), link, cache, serving,
-                       on_restart, runs_groups ? models_here(flags) : std::vector<std::string>()));
+    const int64_t left = serving.budget_bytes - bytes_of(serving.own);
+    serving.budget_bytes = std::max<int64_t>(0, left);
+    serving.node = TRY(start_node(flags.cluster, *entry, link, cache, serving, on_restart,
+                                  runs_groups ? models_here(flags) : std::vector<std::string>()));
     for (const WantedModel& model : serving.wanted) {
       TRY(want(serving.node->control(), model, flags.group.spec.context));
     }
@@ -434,11 +448,10 @@ Result<bool> serve(const ServeFlags& flags, const Command& restart_program) {
 
 // Whether a flag for worker processes of this machine was given, which no cluster plans.
 bool says_how_grouped(const CLI::App& command) {
-  constexpr const char* kFlags[] = {"--ranks",  "--shares",        "--parallel",    "--stages",
-                                    "--link",   "--link-delay-us", "--link-gbit-s", "--topology",
-                                    "--rails",  "--encrypt",       "--wire",        "--threads",
-                                    "--pin",    "--exact",         "--kv",          "--bits",
-                                    "--device", "--streams",       "--queue"};
+  constexpr const char* kFlags[] = {
+      "--ranks",       "--shares",   "--parallel", "--stages",  "--link",    "--link-delay-us",
+      "--link-gbit-s", "--topology", "--rails",    "--encrypt", "--wire",    "--threads",
+      "--pin",         "--exact",    "--kv",       "--bits",    "--streams", "--queue"};
   return std::any_of(std::begin(kFlags), std::end(kFlags),
                      [&](const char* flag) { return command.get_option(flag)->count() > 0; });
 }

@@ -125,9 +125,10 @@ ClusterNode::Impl::Impl(ClusterNodeOptions chosen, FetchSettings fetching)
         return path_for_plan(model, own, weak);
       }),
       parts(std::make_unique<ClusterParts>(
-          *loop,
-          ClusterParts::Options{
-              .self = self, .link = options.link, .command = {.cache = options.disk_cache}})) {}
+          *loop, ClusterParts::Options{
+                     .self = self,
+                     .link = options.link,
+                     .command = {.cache = options.disk_cache, .device = options.device}})) {}
 
 Result<ClusterDriver::Options> ClusterNode::Impl::driver_options(const MeasuredSpeed& speed) const {
   ClusterDriver::Options driver_options;
@@ -171,9 +172,9 @@ Result<DataPaths> ClusterNode::Impl::data_paths_to(const NodeId& node) const {
 
 Status ClusterNode::Impl::open() {
   TRY(make_private_folder(options.identity.cluster_folder()));
+  const MeasuredSpeed speed = options.speed ? *options.speed : speed_of_this_machine();
   driver = TRY(ClusterDriver::start(
-      *loop, options.identity, TRY(driver_options(speed_of_this_machine())), planner.function(),
-      *parts,
+      *loop, options.identity, TRY(driver_options(speed)), planner.function(), *parts,
       {.on_change = [this] { models->update(); },
        .on_restart = options.on_restart,
        .on_stream =

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "node/models/model_directory.h"
 #include "node/network/data_network.h"
 #include "node/worker/disk_cache.h"
+#include "planner/facts/measured_machine.h"
 #include "transport/link_options.h"
 
 namespace lockstep {
@@ -33,7 +35,9 @@ struct ClusterNodeOptions {
   bool is_spare = false;      // used only where the others are not enough
   bool keeps_shares = false;  // keeps what its ranks read of models' files, and copies of shares
   std::string version;
-  DiskCache disk_cache{};  // of all ranks here, led from any node
+  DiskCache disk_cache{};                // of all ranks here, led from any node
+  std::string device{};                  // where these compute; empty: the processor
+  std::optional<MeasuredSpeed> speed{};  // of the device; nullopt: the processor's is measured
   // Both for heartbeats; null: not in them.
   std::shared_ptr<PowerGauge> power;
   std::shared_ptr<MachineGauge> machine;
@@ -49,7 +53,8 @@ struct ClusterNodeOptions {
 
 class ClusterNode {
  public:
-  // Measures this machine for a fraction of a second. kExhausted if the control port is taken.
+  // Measures this machine for a fraction of a second, unless its speed is known. kExhausted if the
+  // control port is taken.
   static Result<std::unique_ptr<ClusterNode>> start(ClusterNodeOptions options);
   ~ClusterNode();
 

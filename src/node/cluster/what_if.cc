@@ -129,6 +129,11 @@ Result<ClusterFacts> what_if(std::span<const NodeOffer> nodes,
 }
 
 Result<NodeOffer> OwnOffer::get(const std::string& name) {
+  if (known_) {
+    NodeOffer offer = *known_;
+    offer.name = name;
+    return offer;
+  }
   const auto budget = default_budget_bytes();
   if (!budget) {
     return Error{ErrorCode::kUnsupported, "this system does not say how much memory is free"};

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -28,14 +29,17 @@ std::vector<NodeOffer> offers_for(const ClusterReport& report, std::string_view 
 // kNotFound and kInvalidArgument name what is unknown, missing or too much.
 Result<ClusterFacts> what_if(std::span<const NodeOffer> nodes, std::span<const AddedMachine> added);
 
-// This machine without a cluster. Its speed is measured once, which takes a fraction of a second.
-// Any thread.
+// This machine without a cluster, where models compute on its processor or on the device of `known`
+// (its free memory and speed). A processor's speed is measured once, which takes a fraction of a
+// second. Any thread.
 class OwnOffer {
  public:
+  explicit OwnOffer(std::optional<NodeOffer> known = std::nullopt) : known_(std::move(known)) {}
   // kUnsupported if the system does not say how much memory is free.
   Result<NodeOffer> get(const std::string& name);
 
  private:
+  const std::optional<NodeOffer> known_;
   std::mutex mutex_;  // guards what follows
   std::optional<NodeOffer> measured_;
 };

@@ -176,6 +176,7 @@ Status measure(Worker& worker) {
 // Adds what only this machine knows.
 WorkerSetup completed(WorkerSetup setup, const WorkerFlags& flags) {
   if (!flags.model.empty()) setup.spec.model = flags.model;
+  if (!flags.device.empty()) setup.spec.device = flags.device;
   setup.hosts = flags.hosts;
   setup.paths = flags.paths;
   int& threads = setup.spec.threads;

@@ -17,6 +17,7 @@ constexpr std::string_view kDataPaths = "--data-paths";
 constexpr std::string_view kMachineRanks = "--machine-ranks";
 constexpr std::string_view kCacheFolder = "--cache-folder";
 constexpr std::string_view kCacheBytes = "--cache-bytes";
+constexpr std::string_view kDevice = "--device";
 constexpr std::string_view kForbidCoreDumps = "--forbid-core-dumps";
 constexpr int kFlagNumberMax = 1 << 20;
 constexpr const char* kLoopbackFlag = "127.0.0.1";
@@ -63,6 +64,8 @@ Status take_flag(WorkerFlags& flags, std::string_view flag, std::string_view val
     flags.cache.folder = value;
   } else if (flag == kCacheBytes) {
     flags.cache.bytes = TRY(parse_number<uint64_t>(flag, value, 0, kDiskCacheBytesMax));
+  } else if (flag == kDevice) {
+    flags.device = value;
   } else if (flag == kForbidCoreDumps) {
     flags.forbids_core_dumps = TRY(parse_number(flag, value, 0, 1)) == 1;
   } else {
@@ -97,6 +100,7 @@ std::vector<std::string> worker_arguments(const WorkerFlags& flags) {
     add(kCacheFolder, flags.cache.folder);
     add(kCacheBytes, std::to_string(flags.cache.bytes));
   }
+  if (!flags.device.empty()) add(kDevice, flags.device);
   if (flags.forbids_core_dumps) add(kForbidCoreDumps, "1");
   return arguments;
 }

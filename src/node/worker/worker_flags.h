@@ -24,6 +24,7 @@ struct WorkerFlags {
   std::vector<DataPaths> paths{};
   int machine_ranks = 1;  // of the group on this machine, which share its cores
   DiskCache cache{};
+  std::string device{};             // where ranks of this machine compute; empty: as in the set-up
   bool forbids_core_dumps = false;  // as the node does (base/process/core_dumps.h)
 };
 

@@ -49,6 +49,7 @@ Result<StartedWorker> start_worker_process(const WorkerCommand& command, WorkerF
   auto [ours, theirs] = TRY(control_socket_pair());
   flags.control_fd = ChildProcess::kFirstInheritedFd;
   flags.cache = command.cache;
+  flags.device = command.device;
   flags.forbids_core_dumps = are_core_dumps_forbidden();
   ChildProcess::Options child;
   child.program = command.program.empty() ? TRY(own_program()) : command.program;

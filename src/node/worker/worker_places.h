@@ -53,6 +53,7 @@ struct WorkerCommand {
   std::string program;                 // empty: this program
   std::vector<std::string> arguments;  // before the flags; empty: "worker"
   DiskCache cache{};                   // this machine's
+  std::string device{};                // where ranks here compute; empty: as the group says
 };
 
 // A child process. Flags common to all workers of this process are filled in.

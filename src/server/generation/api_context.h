@@ -42,8 +42,9 @@ struct ApiSettings {
   std::string claude_model;           // what claude-* means in Anthropic's API; empty: the only one
   std::shared_ptr<PowerGauge> power;  // null: not measured
   std::shared_ptr<MachineGauge> machine = nullptr;  // likewise
-  int64_t budget_bytes = 0;   // without a cluster: memory that models may use; 0: unknown
-  ModelDesk* desk = nullptr;  // outlives the server; null: none
+  int64_t budget_bytes = 0;  // without a cluster: memory that models may use; 0: unknown
+  std::optional<NodeOffer> own_offer = {};  // without a cluster: where models compute on a GPU
+  ModelDesk* desk = nullptr;                // outlives the server; null: none
   StreamLimits streams = {};
   PageFiles page = {};  // empty: the plain page
   // Models of this machine's own groups: name -> path, or name of a hub.
@@ -159,7 +160,7 @@ class ApiContext {
   const std::shared_ptr<Housekeeper> housekeeper_;
   const std::shared_ptr<SampledCalls> sampled_calls_ = std::make_shared<SampledCalls>();
   const std::unique_ptr<DemoPlug> demo_;
-  OwnOffer own_offer_;
+  OwnOffer own_offer_{settings_.own_offer};
   SlowAnswer examination_;
   // Last: their jobs use all of the above.
   RequestWorkers workers_;
