@@ -155,6 +155,7 @@ void Coordinator::step(Round& round, std::string_view model, Book& book,
       abort(round, book, attempt, "it is no longer wanted", false);
     }
     book.attempts.clear();
+    book.held_bytes.clear();
     for (const FoundPlacement& placement : found) stop(round, book, placement);
     if (!found.empty()) tell(model, ModelPhase::kUnloading, found.front().epoch, "");
     return;
@@ -230,7 +231,27 @@ void Coordinator::note_readiness(const Round& round, Book& book, const Kept& kep
                           return placement->health == PlacementHealth::kReady;
                         });
   if (!is_ready || book.ready_ms < 0) book.ready_ms = is_ready ? round.now_ms : -1;
-  if (is_ready && round.now_ms - book.ready_ms >= options_.steady_ms) book.failures = 0;
+  if (!is_ready) return;
+  if (round.now_ms - book.ready_ms >= options_.steady_ms) book.failures = 0;
+  book.held_bytes.clear();
+  book.held_until_ms = round.now_ms + options_.hold_ms;
+  for (const FoundPlacement* placement : kept) {
+    for (const PartView& held : placement->parts) {
+      book.held_bytes[held.node->id] += held.part->bytes;
+    }
+  }
+}
+
+int64_t Coordinator::held_for(const Round& round, std::string_view model, const Book& book,
+                              const NodeView& node) const {
+  const auto held = book.held_bytes.find(node.id);
+  if (held == book.held_bytes.end() || round.now_ms >= book.held_until_ms) return 0;
+  int64_t bytes = held->second;
+  for (const PlacementShare& part : node.beat->parts) {
+    if (part.model == model) bytes -= part.bytes;
+  }
+  for (const Attempt& attempt : book.attempts) bytes -= bytes_on(attempt.plan.ranks, node.id);
+  return std::max<int64_t>(0, bytes);
 }
 
 // A placement that another coordinator was about to start may continue for a while; shorter if all
@@ -346,8 +367,8 @@ Result<std::vector<RankPlan>> Coordinator::choose_pinned(const Round& round,
   return plan_(entry, groups, offers);
 }
 
-// Memory free by the nodes' reports, minus what attempts in flight are about to take; only nodes
-// that hold nothing of the model.
+// Memory free by the nodes' reports, minus what attempts in flight are about to take, and what is
+// held for other models; only nodes that hold nothing of the model.
 std::vector<NodeOffer> Coordinator::offers(const Round& round, std::string_view model,
                                            bool with_spares) const {
   std::vector<NodeOffer> offers;
@@ -363,6 +384,7 @@ std::vector<NodeOffer> Coordinator::offers(const Round& round, std::string_view 
                     .round_trips = node.beat->round_trips};
     for (const PlacementShare& part : node.beat->parts) offer.free_bytes -= part.bytes;
     for (const auto& [other, book] : books_) {
+      if (other != model) offer.free_bytes -= held_for(round, other, book, node);
       for (const Attempt& attempt : book.attempts) {
         if (find_part(node, other, attempt.epoch) != nullptr) continue;
         offer.free_bytes -= bytes_on(attempt.plan.ranks, node.id);

@@ -33,6 +33,7 @@ struct CoordinatorOptions {
   int64_t retry_ms = 1'000;   // after a failure; doubled by each further one
   int64_t retry_max_ms = 60'000;
   int64_t steady_ms = 60'000;  // ready for this long: failures are forgotten
+  int64_t hold_ms = 30'000;    // no other model gets the memory of one that was ready before
 };
 
 struct ClusterOrder {
@@ -81,7 +82,9 @@ class Coordinator {
     int64_t planned_for = 0;                    // the offers of that plan
     std::map<PlacementEpoch, int64_t> forming;  // by another coordinator; since when
     int64_t ready_ms = -1;                      // since when all groups are ready
-    std::map<NodeId, int64_t> stopped_ms;       // when a node was last ordered to stop
+    std::map<NodeId, int64_t> held_bytes;       // by its groups when all were ready last
+    int64_t held_until_ms = 0;
+    std::map<NodeId, int64_t> stopped_ms;  // when a node was last ordered to stop
   };
   struct Round {
     int64_t now_ms;
@@ -102,6 +105,10 @@ class Coordinator {
                  const DesiredEntry& entry);
   void note_readiness(const Round& round, Book& book, const Kept& kept,
                       const DesiredEntry& entry) const;
+  // Memory of a node that a model which is being placed again has not taken yet, so that no new
+  // model takes it meanwhile.
+  int64_t held_for(const Round& round, std::string_view model, const Book& book,
+                   const NodeView& node) const;
   bool may_form(const Round& round, Book& book, const FoundPlacement& placement) const;
   void note_failure(const Round& round, Book& book, const FoundPlacement& placement) const;
   void stop(Round& round, Book& book, const FoundPlacement& placement) const;
