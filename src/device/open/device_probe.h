@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "device/device.h"
 
@@ -18,6 +19,7 @@ struct DeviceSpeed {
 struct DeviceProbe {
   uint64_t bytes_max = uint64_t{512} << 20;  // of weights: more than caches hold
   double measure_s = 0.1;                    // how long one figure may take; slow devices need more
+  std::function<double()> now = {};          // in seconds; none: the steady clock
 };
 
 // Leaves its weights and buffers on the device. kExhausted without memory for them.
