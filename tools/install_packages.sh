@@ -53,7 +53,7 @@ packages_debian() {
 packages_macos() {
   for group in $groups; do
     case "$group" in
-      base) echo ccache:ccache cmake:cmake ninja:ninja boost fmt openssl@3 curl cli11 pkg-config:pkgconf pcre2 utf8proc doctest google-benchmark ;;
+      base) echo ccache:ccache cmake:cmake ninja:ninja boost fmt openssl@3 curl cli11 pkg-config:pkgconf pcre2 utf8proc doctest google-benchmark glslangValidator:glslang vulkan-headers molten-vk ;;
       clang) echo clang-format:clang-format llvm ;;
       format) echo clang-format:clang-format ;;
       aarch64) ;; # a Mac with Apple silicon runs these tests natively

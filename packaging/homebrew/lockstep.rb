@@ -12,11 +12,14 @@ class Lockstep < Formula
 
   depends_on "cli11" => :build
   depends_on "cmake" => :build
+  depends_on "glslang" => :build
   depends_on "ninja" => :build
   depends_on "pkgconf" => :build
+  depends_on "vulkan-headers" => :build
   depends_on "boost"
   depends_on "fmt"
   depends_on macos: :sequoia
+  depends_on "molten-vk"
   depends_on "openssl@3"
   depends_on "pcre2"
   depends_on "utf8proc"

@@ -32,7 +32,8 @@ YOUNGER = {
 }
 LIBRARY_FOLDERS = ["/usr/lib/*-linux-gnu", "/usr/lib", "/usr/lib64"]
 # Files and folders of /usr/include; those of openssl and curl may lie in a folder of the processor.
-HEADERS = ["boost", "fmt", "CLI", "doctest", "openssl", "curl", "histedit.h", "pcre2.h", "utf8proc.h", "infiniband", "rdma"]
+HEADERS = ["boost", "fmt", "CLI", "doctest", "openssl", "curl", "histedit.h", "pcre2.h", "utf8proc.h", "infiniband", "rdma",
+           "vulkan", "vk_video"]
 # The only header of Linux among them is the one that rdma-core's <infiniband/verbs.h> includes; this has the same types.
 LINUX_TYPES = """#pragma once
 #include <stdint.h>

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 #include <string>
 
 namespace lockstep::gpu {
@@ -14,12 +15,18 @@ namespace {
 constexpr std::array kLibraries = {"libvulkan.1.dylib", "libMoltenVK.dylib",
                                    "/opt/homebrew/lib/libvulkan.1.dylib",
                                    "/opt/homebrew/lib/libMoltenVK.dylib"};
+constexpr const char* kPackages = "brew install molten-vk";
 #else
 constexpr std::array kLibraries = {"libvulkan.so.1"};
+constexpr const char* kPackages = "libvulkan1 and a driver such as mesa-vulkan-drivers";
 #endif
 
 // Stays open: a driver's threads may run until the process ends.
 void* open_library() {
+#ifdef __APPLE__
+  // MoltenVK's fast maths would change bits.
+  setenv("MVK_CONFIG_FAST_MATH_ENABLED", "0", 1);
+#endif
   for (const char* name : kLibraries) {
     if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
   }
@@ -36,8 +43,7 @@ Error missing_function(const char* name) {
 Result<VulkanApi> VulkanApi::open() {
   static void* const library = open_library();
   if (library == nullptr) {
-    return Error{ErrorCode::kUnsupported,
-                 "this system has no Vulkan (libvulkan1 and a driver such as mesa-vulkan-drivers)"};
+    return Error{ErrorCode::kUnsupported, fmt::format("this system has no Vulkan ({})", kPackages)};
   }
   VulkanApi api;
   api.vkGetInstanceProcAddr =
@@ -46,6 +52,11 @@ Result<VulkanApi> VulkanApi::open() {
   api.vkCreateInstance = reinterpret_cast<PFN_vkCreateInstance>(
       api.vkGetInstanceProcAddr(nullptr, "vkCreateInstance"));
   if (api.vkCreateInstance == nullptr) return missing_function("vkCreateInstance");
+  constexpr const char* kExtensions = "vkEnumerateInstanceExtensionProperties";
+  api.vkEnumerateInstanceExtensionProperties =
+      reinterpret_cast<PFN_vkEnumerateInstanceExtensionProperties>(
+          api.vkGetInstanceProcAddr(nullptr, kExtensions));
+  if (api.vkEnumerateInstanceExtensionProperties == nullptr) return missing_function(kExtensions);
   return api;
 }
 

@@ -32,6 +32,7 @@ namespace lockstep::gpu {
 struct VulkanApi {
   PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr = nullptr;
   PFN_vkCreateInstance vkCreateInstance = nullptr;
+  PFN_vkEnumerateInstanceExtensionProperties vkEnumerateInstanceExtensionProperties = nullptr;
   LOCKSTEP_VULKAN_INSTANCE_FUNCTIONS(LOCKSTEP_VULKAN_MEMBER)
   LOCKSTEP_VULKAN_DEVICE_FUNCTIONS(LOCKSTEP_VULKAN_MEMBER)
 

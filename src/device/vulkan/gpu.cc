@@ -5,47 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
+#include "device/vulkan/instance.h"
 #include "device/vulkan/self_test.h"
 
 namespace lockstep::gpu {
 namespace {
-
-constexpr uint32_t kVersion = VK_API_VERSION_1_2;
-
-struct Instance {
-  VulkanApi api;
-  VkInstance instance = VK_NULL_HANDLE;
-  std::vector<VkPhysicalDevice> devices;
-};
-
-Result<Instance> open_instance() {
-  Instance opened{.api = TRY(VulkanApi::open())};
-  VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO};
-  application.pApplicationName = "lockstep";
-  application.apiVersion = kVersion;
-  VkInstanceCreateInfo create{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
-  create.pApplicationInfo = &application;
-  TRY_VULKAN(opened.api.vkCreateInstance(&create, nullptr, &opened.instance), "opening Vulkan");
-  TRY(opened.api.find_instance_functions(opened.instance));
-  uint32_t count = 0;
-  opened.api.vkEnumeratePhysicalDevices(opened.instance, &count, nullptr);
-  opened.devices.resize(count);
-  opened.api.vkEnumeratePhysicalDevices(opened.instance, &count, opened.devices.data());
-  opened.devices.resize(count);
-  return opened;
-}
-
-bool has_extension(const VulkanApi& api, VkPhysicalDevice physical, const char* name) {
-  uint32_t count = 0;
-  api.vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> extensions(count);
-  api.vkEnumerateDeviceExtensionProperties(physical, nullptr, &count, extensions.data());
-  return std::any_of(extensions.begin(), extensions.end(), [&](const VkExtensionProperties& found) {
-    return std::strcmp(found.extensionName, name) == 0;
-  });
-}
 
 struct Heap {
   uint64_t bytes = 0;
@@ -196,6 +161,8 @@ Status Gpu::create_device() {
       .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
   dot.shaderIntegerDotProduct = VK_TRUE;
   std::vector<const char*> extensions;
+  // A device that lacks parts of Vulkan, as Apple's do, wants its users to know.
+  if (has_extension(api_, physical_, kPortabilitySubset)) extensions.push_back(kPortabilitySubset);
   if (features_.dot) {
     extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
     wanted12.pNext = &dot;
