@@ -50,6 +50,7 @@ constexpr Published kPublished[] = {
     {"deepseek-v3.1", 671, 37, Counts::kEmbedding},
     {"kimi-k2", 1030, 32.6, Counts::kEmbedding},
     {"kimi-k2-thinking", 1030, 32.6, Counts::kEmbedding},
+    {"kimi-k2.5", 1030, 32.6, Counts::kEmbedding},
     {"gpt-oss-20b", 20.91, 3.61},
     {"gpt-oss-120b", 116.83, 5.13},
     {"glm-4.5-air", 106, 12, Counts::kNeither},

@@ -23,7 +23,7 @@ inline constexpr std::array kQuantisedGoldenCases{
     "llama3-mxfp4",          "qwen2-q4-g64-tied",      "qwen3-q4-g64",       "qwen3moe-q4-g64",
     "qwen3moe-q8-g32",       "qwen3moe-mxfp4",         "ministral3-fp8",     "deepseekv3-fp8",
     "deepseekv3-q4-g32-kvb", "deepseekv3-q4-g64",      "kimik2-int4-packed", "kimik2-q8-g32",
-    "gptoss-mxfp4"};
+    "gptoss-mxfp4",          "kimik25-int4-packed",    "kimik25-q4-g32"};
 
 inline std::vector<std::string> all_golden_cases() {
   std::vector<std::string> cases(kPlainGoldenCases.begin(), kPlainGoldenCases.end());

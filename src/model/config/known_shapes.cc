@@ -191,6 +191,18 @@ constexpr std::string_view kKimiK2Thinking = R"(
  "original_max_position_embeddings": 4096, "beta_fast": 1.0, "beta_slow": 1, "mscale": 1.0,
  "mscale_all_dim": 1.0}, "tie_word_embeddings": false})";
 
+constexpr std::string_view kKimiK25 = R"(
+{"architectures": ["DeepseekV3ForCausalLM"], "vocab_size": 163840, "hidden_size": 7168,
+ "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
+ "num_attention_heads": 64, "num_key_value_heads": 64, "q_lora_rank": 1536, "kv_lora_rank": 512,
+ "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 384,
+ "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1, "topk_group": 1,
+ "first_k_dense_replace": 1, "moe_layer_freq": 1, "scoring_func": "sigmoid",
+ "norm_topk_prob": true, "routed_scaling_factor": 2.827, "max_position_embeddings": 262144,
+ "rms_norm_eps": 1e-05, "rope_theta": 50000.0, "rope_scaling": {"type": "yarn", "factor": 64.0,
+ "original_max_position_embeddings": 4096, "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0,
+ "mscale_all_dim": 1.0}, "tie_word_embeddings": false})";
+
 constexpr std::string_view kGptOss20b = R"(
 {"architectures": ["GptOssForCausalLM"], "vocab_size": 201088, "hidden_size": 2880,
  "intermediate_size": 2880, "num_hidden_layers": 24, "num_attention_heads": 64,
@@ -283,6 +295,7 @@ constexpr KnownShape kShapes[] = {
     {"deepseek-v3.1", "deepseek-ai/DeepSeek-V3.1", kDeepseekV3},
     {"kimi-k2", "moonshotai/Kimi-K2-Instruct", kKimiK2},
     {"kimi-k2-thinking", "moonshotai/Kimi-K2-Thinking", kKimiK2Thinking},
+    {"kimi-k2.5", "moonshotai/Kimi-K2.5", kKimiK25},
     {"gpt-oss-20b", "openai/gpt-oss-20b", kGptOss20b},
     {"gpt-oss-120b", "openai/gpt-oss-120b", kGptOss120b},
     {"glm-4.5-air", "zai-org/GLM-4.5-Air", kGlm45Air},
