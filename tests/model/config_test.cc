@@ -76,6 +76,18 @@ TEST_CASE("rope scaling slows low frequencies and keeps high ones") {
   CHECK(after.back() == doctest::Approx(before.back() / 8).epsilon(1e-14));
 }
 
+TEST_CASE("the norms of DeepSeek's latents have an epsilon of their own, GLM's have the model's") {
+  JsonObject file = parse_json(find_known_shape("kimi-k2-thinking")->config).value().as_object();
+  const auto deepseek = parse_config(dump_json(file));
+  REQUIRE(deepseek.ok());
+  CHECK(deepseek.value().norm_epsilon == 1e-5f);
+  CHECK(deepseek.value().latent.norm_epsilon == 1e-6f);
+  file["architectures"] = JsonArray{"Glm4MoeLiteForCausalLM"};
+  const auto glm = parse_config(dump_json(file));
+  REQUIRE(glm.ok());
+  CHECK(glm.value().latent.norm_epsilon == 1e-5f);
+}
+
 TEST_CASE("gpt-oss uses its own keys for experts and has a window on every other layer") {
   JsonObject file = sound();
   file["architectures"] = JsonArray{"GptOssForCausalLM"};

@@ -47,6 +47,7 @@ constexpr Exception kExceptions[] = {
     {"gpt-oss-120b", 8, 32, 1.047, Why::kGroups},
     {"glm-4.5-air", 4, 64, 1.051, Why::kGroups},
     {"glm-4.5-air", 8, 32, 1.051, Why::kGroups},
+    {"glm-4.7-flash", 8, 1, 1.052, Why::kHeads},
 };
 
 const Exception* find_exception(std::string_view shape, int ranks, int alignment) {

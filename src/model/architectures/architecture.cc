@@ -5,8 +5,9 @@
 namespace lockstep {
 namespace {
 
-constexpr const Architecture* kKnown[] = {&kLlama,    &kMistral, &kMinistral3, &kQwen2,     &kQwen3,
-                                          &kQwen3Moe, &kGlm4Moe, &kGptOss,     &kDeepseekV3};
+constexpr const Architecture* kKnown[] = {&kLlama,      &kMistral,    &kMinistral3, &kQwen2,
+                                          &kQwen3,      &kQwen3Moe,   &kGlm4Moe,    &kGptOss,
+                                          &kDeepseekV3, &kGlm4MoeLite};
 
 }  // namespace
 

@@ -118,6 +118,7 @@ struct Architecture {
   Has qkv_bias = Has::kNo;    // configured by "attention_bias"
   Has head_norms = Has::kNo;  // an RMS norm over each head of q and k; by "use_qk_norm"
   std::string_view expert_width = "moe_intermediate_size";  // its key
+  float latent_norm_epsilon = 0;  // of the norms inside latent attention; 0: "rms_norm_eps"
 };
 
 // Null if there is none of that name.

@@ -32,10 +32,18 @@ constexpr LayerKind kSparse = {.mixer = Mixer::kLatentAttention,
 
 }  // namespace
 
+// config.json does not give the epsilon of the inner norms (Hugging Face transformers,
+// DeepseekV3RMSNorm).
 constexpr Architecture kDeepseekV3 = {.name = "DeepseekV3ForCausalLM",
                                       .model_types = {"deepseek_v3", "kimi_k2"},
                                       .shared = kSharedWeights,
                                       .dense = kLatentDense,
-                                      .sparse = kSparse};
+                                      .sparse = kSparse,
+                                      .latent_norm_epsilon = 1e-6f};
+constexpr Architecture kGlm4MoeLite = {.name = "Glm4MoeLiteForCausalLM",
+                                       .model_types = {"glm4_moe_lite"},
+                                       .shared = kSharedWeights,
+                                       .dense = kLatentDense,
+                                       .sparse = kSparse};
 
 }  // namespace lockstep

@@ -5,14 +5,15 @@
 
 namespace lockstep {
 
-extern const Architecture kLlama;       // Llama 2 and 3, TinyLlama, stories260K
-extern const Architecture kMistral;     // Mistral 7B to Large
-extern const Architecture kMinistral3;  // Ministral 3, Devstral 2
-extern const Architecture kQwen2;       // Qwen 2 and 2.5
-extern const Architecture kQwen3;       // Qwen 3
-extern const Architecture kQwen3Moe;    // Qwen 3 30B, 235B, Coder 480B
-extern const Architecture kGlm4Moe;     // GLM 4.5 and 4.6
-extern const Architecture kGptOss;      // gpt-oss 20B and 120B
-extern const Architecture kDeepseekV3;  // DeepSeek V3, R1, V3.1, Kimi K2 and K2.5
+extern const Architecture kLlama;        // Llama 2 and 3, TinyLlama, stories260K
+extern const Architecture kMistral;      // Mistral 7B to Large
+extern const Architecture kMinistral3;   // Ministral 3, Devstral 2
+extern const Architecture kQwen2;        // Qwen 2 and 2.5
+extern const Architecture kQwen3;        // Qwen 3
+extern const Architecture kQwen3Moe;     // Qwen 3 30B, 235B, Coder 480B
+extern const Architecture kGlm4Moe;      // GLM 4.5 and 4.6
+extern const Architecture kGptOss;       // gpt-oss 20B and 120B
+extern const Architecture kDeepseekV3;   // DeepSeek V3, R1, V3.1, Kimi K2 and K2.5
+extern const Architecture kGlm4MoeLite;  // GLM 4.7 Flash
 
 }  // namespace lockstep

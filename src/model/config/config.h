@@ -29,6 +29,7 @@ struct LatentConfig {
   int nope = 0;
   int rope = 0;
   int value = 0;
+  float norm_epsilon = 0;  // of both latents' norms
 
   // The rows of both projections to the latents.
   int rows() const { return query_rank + kv_rank + rope; }

@@ -268,6 +268,16 @@ constexpr std::string_view kGlm46 = R"(
  "max_position_embeddings": 202752, "rms_norm_eps": 1e-05, "rope_theta": 1000000,
  "tie_word_embeddings": false})";
 
+constexpr std::string_view kGlm47Flash = R"(
+{"architectures": ["Glm4MoeLiteForCausalLM"], "vocab_size": 154880, "hidden_size": 2048,
+ "intermediate_size": 10240, "moe_intermediate_size": 1536, "num_hidden_layers": 47,
+ "num_attention_heads": 20, "num_key_value_heads": 20, "q_lora_rank": 768, "kv_lora_rank": 512,
+ "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256, "n_routed_experts": 64,
+ "n_shared_experts": 1, "num_experts_per_tok": 4, "n_group": 1, "topk_group": 1,
+ "first_k_dense_replace": 1, "norm_topk_prob": true, "routed_scaling_factor": 1.8,
+ "max_position_embeddings": 202752, "rms_norm_eps": 1e-05, "rope_theta": 1000000,
+ "tie_word_embeddings": false})";
+
 constexpr KnownShape kShapes[] = {
     {"llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct", kLlama321b},
     {"llama-3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", kLlama323b},
@@ -301,6 +311,7 @@ constexpr KnownShape kShapes[] = {
     {"glm-4.5-air", "zai-org/GLM-4.5-Air", kGlm45Air},
     {"glm-4.5", "zai-org/GLM-4.5", kGlm45},
     {"glm-4.6", "zai-org/GLM-4.6", kGlm46},
+    {"glm-4.7-flash", "zai-org/GLM-4.7-Flash", kGlm47Flash},
 };
 
 }  // namespace

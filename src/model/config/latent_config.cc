@@ -27,6 +27,8 @@ Status read_latent(const Json& file, ModelConfig& config) {
   if (latent.rope % 2 != 0) {
     return corrupt(fmt::format("\"qk_rope_head_dim\" is {}, it must be even", latent.rope));
   }
+  const float own_epsilon = config.architecture->latent_norm_epsilon;
+  latent.norm_epsilon = own_epsilon > 0 ? own_epsilon : config.norm_epsilon;
   config.head_dim = latent.nope + latent.rope;
   config.value_dim = latent.value;
   config.kv_heads = config.heads;  // every head computes its own keys and values from the latent

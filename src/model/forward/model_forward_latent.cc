@@ -5,10 +5,6 @@
 namespace lockstep {
 namespace {
 
-// For the norms inside latent attention, which config.json does not give (Hugging Face
-// transformers, DeepseekV3RMSNorm).
-constexpr float kLatentNormEpsilon = 1e-6f;
-
 // A rank's rows of the latents, and their place in the exchange buffer, rank after rank: (tokens,
 // its rows of the query's latent), then (tokens, its rows of the keys' and values' latent).
 struct LatentPart {
@@ -40,7 +36,7 @@ void Model::project_latent(int layer, BatchHalf& half) {
   const int heads = cut_.heads(rank_).size(), key = latent.kv_rank + latent.rope;
   const auto norm = [&](Slice x, Role role, int columns, int stride) {
     device_.queue(
-        RmsNorm{x, weights.vector(role), half.tokens, columns, kLatentNormEpsilon, x, stride});
+        RmsNorm{x, weights.vector(role), half.tokens, columns, latent.norm_epsilon, x, stride});
   };
   const auto rotate = [&](Slice x, int x_stride, int x_offset, int count, Slice y) {
     device_.queue(RotatePairs{x, x_stride, x_offset, half.rope, half.tokens, count, latent.rope, y,
