@@ -112,6 +112,34 @@ struct AddRmsNorm {
   bool operator==(const AddRmsNorm&) const = default;
 };
 
+// The sum of the squares of each head, for a norm over all heads of all ranks.
+struct HeadSquares {
+  Slice x;  // (tokens, x_stride), a token's first `heads` heads
+  int x_stride = 0;
+  int tokens = 0;
+  int heads = 0;
+  int head_dim = 0;
+  Slice output;  // (tokens, output_stride), a token's first `heads` numbers
+  int output_stride = 0;
+
+  bool operator==(const HeadSquares&) const = default;
+};
+
+// The norm of some of a token's heads over all of them, whose squares are given.
+struct NormHeads {
+  Slice x;       // (tokens, heads, head_dim), in place
+  Slice weight;  // (heads, head_dim)
+  int tokens = 0;
+  int heads = 0;
+  int head_dim = 0;
+  Slice squares;  // (tokens, squares_stride), a token's first `all_heads` numbers
+  int squares_stride = 0;
+  int all_heads = 0;
+  float epsilon = 0;
+
+  bool operator==(const NormHeads&) const = default;
+};
+
 struct Rope {
   Slice x;      // (tokens, heads, head_dim), in place
   Slice table;  // (tokens, 2, half): cosines, then sines
@@ -323,8 +351,8 @@ struct HostTurn {
 };
 
 using Operation =
-    std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, Rope,
-                 RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows, Route, ExpertsUp,
-                 ExpertsDown, AddExpertBias, Add, HostTurn>;
+    std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, HeadSquares,
+                 NormHeads, Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows,
+                 Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn>;
 
 }  // namespace lockstep

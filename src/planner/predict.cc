@@ -91,6 +91,11 @@ double slowest_exchange_us(const StageView& stage) {
   return slowest;
 }
 
+// The squares of a token's heads, where ranks norm them together.
+double squares_bytes(const ModelConfig& config) {
+  return static_cast<double>(config.heads + config.kv_heads) * sizeof(float);
+}
+
 StepTime exchange_time(const GroupView& group, const StageView& stage, int tokens) {
   const auto ranks = static_cast<double>(stage.loads.size());
   if (ranks < 2) return {};
@@ -114,7 +119,10 @@ StepTime exchange_time(const GroupView& group, const StageView& stage, int token
   StepTime time;
   time.exchange = layers * (exchange(mixer) + exchange(feed_forward));
   time.exchange += kStepExchanges * (fixed + stage.link.latency_us);
-  if (stage.cuts_latents) time.exchange += layers * (fixed + message_us(stage.link, vector));
+  if (stage.cuts_latents || config.layer(stage.layers.begin).joins_head_norms) {
+    const double part = stage.cuts_latents ? vector : squares_bytes(config) * tokens;
+    time.exchange += layers * (fixed + message_us(stage.link, part));
+  }
   return time;
 }
 

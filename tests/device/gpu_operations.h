@@ -200,6 +200,35 @@ inline std::vector<Output> norms(Device& device, Random& random) {
   return {{y, strided}, {sum, count}, {normed, count}};
 }
 
+// Norms of some heads of a token over all of them, the squares of which are gathered in between.
+inline std::vector<Output> head_norms(Device& device, Random& random) {
+  const int tokens = between(random, 1, 5), heads = between(random, 1, 6);
+  const int head_dim = between(random, 1, 300), others = between(random, 0, 40);
+  const int skipped = between(random, 0, heads - 1), stride = heads + others;
+  const auto count = static_cast<size_t>(tokens * heads * head_dim);
+  const auto squares_count = static_cast<size_t>(tokens * stride);
+  const Slice x = put_numbers(device, random, count, Access::kHost);
+  const Slice weight = put_numbers(device, random, static_cast<size_t>(heads * head_dim));
+  const Slice squares = put(device, std::vector<float>(squares_count, 0.75f), Access::kHost);
+  device.queue(HeadSquares{.x = {x.buffer, static_cast<size_t>(skipped * head_dim)},
+                           .x_stride = heads * head_dim,
+                           .tokens = tokens,
+                           .heads = heads - skipped,
+                           .head_dim = head_dim,
+                           .output = {squares.buffer, static_cast<size_t>(others)},
+                           .output_stride = stride});
+  device.queue(NormHeads{.x = x,
+                         .weight = weight,
+                         .tokens = tokens,
+                         .heads = heads,
+                         .head_dim = head_dim,
+                         .squares = squares,
+                         .squares_stride = stride,
+                         .all_heads = stride,
+                         .epsilon = 1e-6f});
+  return {{squares, squares_count}, {x, count}};
+}
+
 inline std::vector<Output> rotations(Device& device, Random& random) {
   const int tokens = between(random, 1, 5), heads = between(random, 1, 4);
   const int half = between(random, 1, 70), head_dim = 2 * half + between(random, 0, 10);
@@ -544,6 +573,7 @@ inline const NamedCase kCases[] = {
     {"experts", experts},
     {"embed", embed},
     {"norms", norms},
+    {"head norms", head_norms},
     {"rotations", rotations},
     {"elementwise", elementwise},
     {"attention", attention},

@@ -88,6 +88,43 @@ TEST_CASE("the norms of DeepSeek's latents have an epsilon of their own, GLM's h
   CHECK(glm.value().latent.norm_epsilon == 1e-5f);
 }
 
+TEST_CASE("MiniMax M2 gives rotated dimensions and norms over all heads, in keys of its own") {
+  const JsonObject sound = parse_json(find_known_shape("minimax-m2")->config).value().as_object();
+  const auto config = parse_config(dump_json(sound));
+  REQUIRE(config.ok());
+  CHECK(config.value().rotary_dims == 64);
+  CHECK(config.value().experts.count == 256);
+  CHECK(config.value().experts.ffn == 1536);
+  CHECK(config.value().experts.normalises);
+  CHECK((config.value().layer(0).joins_head_norms && config.value().layer(61).has_experts));
+  JsonObject plain = sound;
+  plain["use_qk_norm"] = false;
+  CHECK(!parse_config(dump_json(plain)).value().layer(0).joins_head_norms);
+  struct Refusal {
+    const char* key;
+    Json value;
+    const char* message;
+  };
+  const Refusal refusals[] = {
+      {"rotary_dim", 63, "\"rotary_dim\" is 63, it must be even and at most 128"},
+      {"rotary_dim", 130, "\"rotary_dim\" is 130"},
+      {"rotary_dim", 0, "\"rotary_dim\" is 0"},
+      {"scoring_func", "softmax", "\"scoring_func\": \"softmax\" is not supported, only sigmoid"},
+      {"use_routing_bias", false, "\"use_routing_bias\": false is not supported"},
+      {"shared_intermediate_size", 512, "\"shared_intermediate_size\" is 512"},
+      {"qk_norm_type", "per_head", "\"per_head\" is not supported, only per_layer is"},
+      {"attn_type_list", JsonArray{1, 0}, "\"attn_type_list\" has the type 0"},
+      {"attn_type_list", 1, "\"attn_type_list\" must be an array"},
+      {"num_mtp_modules", -1, "\"num_mtp_modules\" is -1"}};
+  for (const Refusal& refusal : refusals) {
+    JsonObject file = sound;
+    file[refusal.key] = refusal.value;
+    const auto refused = parse_config(dump_json(file));
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().message.find(refusal.message) != std::string::npos);
+  }
+}
+
 TEST_CASE("gpt-oss uses its own keys for experts and has a window on every other layer") {
   JsonObject file = sound();
   file["architectures"] = JsonArray{"GptOssForCausalLM"};

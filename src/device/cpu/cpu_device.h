@@ -188,6 +188,8 @@ class CpuDevice : public Device {
   void run(const CopyColumns& op);
   void run(const RmsNorm& op);
   void run(const AddRmsNorm& op);
+  void run(const HeadSquares& op);
+  void run(const NormHeads& op);
   void run(const Rope& op);
   void run(const RotatePairs& op);
   void run(const HeadMatmul& op);

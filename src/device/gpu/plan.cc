@@ -30,6 +30,10 @@ std::string_view kernel_name(Kernel kernel) {
       return "matmul";
     case Kernel::kNorm:
       return "norm";
+    case Kernel::kHeadSquares:
+      return "head_squares";
+    case Kernel::kNormHeads:
+      return "norm_heads";
     case Kernel::kRope:
       return "rope";
     case Kernel::kRotate:

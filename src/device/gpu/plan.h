@@ -22,6 +22,8 @@ enum class Kernel : uint8_t {
   kPrepare,
   kMatmul,
   kNorm,
+  kHeadSquares,
+  kNormHeads,
   kRope,
   kRotate,
   kStoreKv,
@@ -198,6 +200,8 @@ class Planner {
                  const MemoryRange& sum, Slice output, const MemoryRange& y);
   // `bias`: is added to the sum; or none.
   void plan_sum_norm(const AddRmsNorm& op, const MemoryRange& bias);
+  void plan(const HeadSquares& op);
+  void plan(const NormHeads& op);
   void plan(const Rope& op);
   void plan(const RotatePairs& op);
   void plan(const HeadMatmul& op);

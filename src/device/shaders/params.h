@@ -150,6 +150,25 @@ struct NormParams {
   float epsilon;
 };
 
+struct HeadSquaresParams {
+  Address x;
+  Address outputs;
+  uint32_t x_stride;
+  uint32_t output_stride;
+  uint32_t head_dim;
+};
+
+struct NormHeadsParams {
+  Address x;
+  Address weight;
+  Address squares;
+  uint32_t columns;  // of the own heads
+  uint32_t head_dim;
+  uint32_t squares_stride;
+  uint32_t all_heads;
+  float epsilon;
+};
+
 struct RopeParams {
   Address x;
   Address table;

@@ -17,6 +17,8 @@ namespace {
 #include <spirv/kElementwise64.h>
 #include <spirv/kEmbed.h>
 #include <spirv/kEmbed64.h>
+#include <spirv/kHeadSquares.h>
+#include <spirv/kHeadSquares64.h>
 #include <spirv/kHeads.h>
 #include <spirv/kHeads64.h>
 #include <spirv/kLatent.h>
@@ -27,6 +29,8 @@ namespace {
 #include <spirv/kMatmulDot64.h>
 #include <spirv/kNorm.h>
 #include <spirv/kNorm64.h>
+#include <spirv/kNormHeads.h>
+#include <spirv/kNormHeads64.h>
 #include <spirv/kPrepare.h>
 #include <spirv/kPrepare64.h>
 #include <spirv/kProbe.h>
@@ -55,6 +59,8 @@ std::span<const uint32_t> kernel_code(Kernel kernel, const KernelFeatures& has) 
     LOCKSTEP_KERNEL(kPrepare);
     LOCKSTEP_KERNEL(kMatmul);
     LOCKSTEP_KERNEL(kNorm);
+    LOCKSTEP_KERNEL(kHeadSquares);
+    LOCKSTEP_KERNEL(kNormHeads);
     LOCKSTEP_KERNEL(kRope);
     LOCKSTEP_KERNEL(kRotate);
     LOCKSTEP_KERNEL(kStoreKv);

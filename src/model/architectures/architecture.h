@@ -114,9 +114,10 @@ struct Architecture {
   std::array<std::string_view, 2> model_types{};
   std::span<const WeightSpec> shared;  // embedding, final norm, LM head
   LayerKind dense;
-  LayerKind sparse;           // with experts; same as `dense` if the architecture has none
-  Has qkv_bias = Has::kNo;    // configured by "attention_bias"
-  Has head_norms = Has::kNo;  // an RMS norm over each head of q and k; by "use_qk_norm"
+  LayerKind sparse;               // with experts; same as `dense` if the architecture has none
+  Has qkv_bias = Has::kNo;        // configured by "attention_bias"
+  Has head_norms = Has::kNo;      // an RMS norm over each head of q and k; by "use_qk_norm"
+  bool joins_head_norms = false;  // one over all heads of q, and one over those of k
   std::string_view expert_width = "moe_intermediate_size";  // its key
   float latent_norm_epsilon = 0;  // of the norms inside latent attention; 0: "rms_norm_eps"
 };

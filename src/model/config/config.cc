@@ -12,6 +12,7 @@
 #include "model/config/experts_config.h"
 #include "model/config/gguf_config.h"
 #include "model/config/latent_config.h"
+#include "model/config/refused_features.h"
 #include "model/config/rope_config.h"
 #include "weights/weight_source.h"
 
@@ -45,19 +46,6 @@ Result<const Architecture*> read_architecture(const Json& file, const Json& text
                                  name.empty() ? "model type" : "architecture",
                                  name.empty() ? type : name, outer.empty() ? "" : " inside ", outer,
                                  known));
-}
-
-// Features that would change the numbers and that the forward pass does not compute.
-Status refuse_unknown_features(const Json& file) {
-  if (TRY(get_bool(file, "mlp_bias")).value_or(false)) {
-    return unsupported("\"mlp_bias\": true is not supported yet");
-  }
-  const std::string act = TRY(get_string(file, "hidden_act")).value_or("silu");
-  if (act != "silu" && act != "swish") {
-    return unsupported(
-        fmt::format("\"hidden_act\": \"{:.100}\" is not supported, only silu is", act));
-  }
-  return Ok{};
 }
 
 // Qwen's models have windows only if the file switches them on, which no other's needs to.
@@ -122,12 +110,8 @@ Status read_options(const Json& file, ModelConfig& config) {
     return unsupported(
         fmt::format("\"attention_bias\": true is not supported for {}", architecture.name));
   }
-  const double rotated = TRY(read_rotated_part(file));
   const int head_dim = is_latent(config) ? config.latent.rope : config.head_dim;
-  config.rotary_dims = static_cast<int>(head_dim * rotated);
-  if (rotated > 1 || config.rotary_dims % 2 != 0) {
-    return corrupt(fmt::format("\"partial_rotary_factor\" is {}, which is invalid", rotated));
-  }
+  config.rotary_dims = TRY(read_rotary_dims(file, head_dim));
   return Ok{};
 }
 
@@ -142,17 +126,21 @@ Status check_sizes(const ModelConfig& config) {
 }
 
 Result<int> predicting_layers(const Json& file) {
-  constexpr const char* kKey = "num_nextn_predict_layers";
-  const int64_t layers = TRY(get_int(file, kKey)).value_or(0);
-  if (layers >= 0 && layers <= kLayersMax) return static_cast<int>(layers);
-  return corrupt(fmt::format("\"{}\" is {}, which is invalid", kKey, layers));
+  for (const char* key : {"num_nextn_predict_layers", "num_mtp_modules"}) {
+    const int64_t layers = TRY(get_int(file, key)).value_or(0);
+    if (layers < 0 || layers > kLayersMax) {
+      return corrupt(fmt::format("\"{}\" is {}, which is invalid", key, layers));
+    }
+    if (layers > 0) return static_cast<int>(layers);
+  }
+  return 0;
 }
 
 // The sizes and constants of the text model.
 Result<ModelConfig> read_text_model(const Json& file, const Architecture& architecture) {
   ModelConfig config;
   config.architecture = &architecture;
-  TRY(refuse_unknown_features(file));
+  TRY(refuse_unknown_features(file, architecture));
   config.vocab_size = TRY(size_or(file, "vocab_size", std::nullopt));
   config.hidden = TRY(size_or(file, "hidden_size", std::nullopt));
   config.ffn = TRY(size_or(file, "intermediate_size", std::nullopt));

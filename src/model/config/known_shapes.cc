@@ -278,6 +278,14 @@ constexpr std::string_view kGlm47Flash = R"(
  "max_position_embeddings": 202752, "rms_norm_eps": 1e-05, "rope_theta": 1000000,
  "tie_word_embeddings": false})";
 
+constexpr std::string_view kMiniMaxM2Shape = R"(
+{"architectures": ["MiniMaxM2ForCausalLM"], "vocab_size": 200064, "hidden_size": 3072,
+ "intermediate_size": 1536, "num_hidden_layers": 62, "num_attention_heads": 48,
+ "num_key_value_heads": 8, "head_dim": 128, "rotary_dim": 64, "use_qk_norm": true,
+ "num_local_experts": 256, "num_experts_per_tok": 8, "scoring_func": "sigmoid",
+ "use_routing_bias": true, "max_position_embeddings": 196608, "rms_norm_eps": 1e-06,
+ "rope_theta": 5000000, "tie_word_embeddings": false})";
+
 constexpr KnownShape kShapes[] = {
     {"llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct", kLlama321b},
     {"llama-3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", kLlama323b},
@@ -312,6 +320,7 @@ constexpr KnownShape kShapes[] = {
     {"glm-4.5", "zai-org/GLM-4.5", kGlm45},
     {"glm-4.6", "zai-org/GLM-4.6", kGlm46},
     {"glm-4.7-flash", "zai-org/GLM-4.7-Flash", kGlm47Flash},
+    {"minimax-m2", "MiniMaxAI/MiniMax-M2", kMiniMaxM2Shape},
 };
 
 }  // namespace

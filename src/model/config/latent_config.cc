@@ -1,18 +1,11 @@
 #include "model/config/latent_config.h"
 
-#include <string>
-
 #include "model/config/config_fields.h"
 
 namespace lockstep {
 
 Status read_latent(const Json& file, ModelConfig& config) {
   if (config.architecture->dense.mixer != Mixer::kLatentAttention) return Ok{};
-  const std::string scoring = TRY(get_string(file, "scoring_func")).value_or("sigmoid");
-  if (scoring != "sigmoid") {
-    return unsupported(
-        fmt::format("\"scoring_func\": \"{}\" is not supported, only sigmoid is", scoring));
-  }
   if (config.heads > kLatentHeadsMax) {
     return unsupported(fmt::format("{} heads of latent attention are not supported, at most {} are",
                                    config.heads, kLatentHeadsMax));

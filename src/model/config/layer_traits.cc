@@ -54,6 +54,7 @@ void resolve_traits(ModelConfig& config) {
     traits.has_experts = kind.feed_forward == FeedForward::kExperts;
     traits.scores = kind.scores;
     traits.gating = kind.gating;
+    traits.joins_head_norms = config.head_norms && config.architecture->joins_head_norms;
     traits.state = state_of(kind.mixer, config);
     for (const std::span<const WeightSpec> specs :
          {kind.mixer_weights, kind.feed_forward_weights}) {

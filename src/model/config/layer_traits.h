@@ -25,7 +25,8 @@ struct LayerTraits {
   bool has_experts = false;
   RouterScores scores = RouterScores::kSoftmax;
   Gating gating = Gating::kSilu;
-  int window = 0;  // attention reaches back this many positions; 0: all
+  int window = 0;                 // attention reaches back this many positions; 0: all
+  bool joins_head_norms = false;  // if it has these: over all heads of all ranks, not over each
   StateTraits state;
   std::bitset<kRoleCount> weights;
 

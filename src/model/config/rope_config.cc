@@ -1,5 +1,6 @@
 #include "model/config/rope_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -116,10 +117,19 @@ Status read_rope(const Json& file, ModelConfig& config) {
   return scaling ? read_scaling(*scaling, config) : Ok{};
 }
 
-Result<double> read_rotated_part(const Json& file) {
+Result<int> read_rotary_dims(const Json& file, int head_dim) {
+  const auto given = TRY(get_int(file, "rotary_dim"));
+  if (given) {
+    if (*given > 0 && *given <= head_dim && *given % 2 == 0) return static_cast<int>(*given);
+    return corrupt(
+        fmt::format("\"rotary_dim\" is {}, it must be even and at most {}", *given, head_dim));
+  }
   const Json* parameters = TRY(rope_object(file, "rope_parameters"));
   const double inner = parameters ? TRY(positive(*parameters, "partial_rotary_factor", 1.0)) : 1.0;
-  return positive(file, "partial_rotary_factor", inner);
+  const double part = TRY(positive(file, "partial_rotary_factor", inner));
+  const int dims = static_cast<int>(head_dim * std::min(part, 2.0));
+  if (part <= 1 && dims % 2 == 0) return dims;
+  return corrupt(fmt::format("\"partial_rotary_factor\" is {}, which is invalid", part));
 }
 
 }  // namespace lockstep

@@ -9,7 +9,8 @@ namespace lockstep {
 // Fills the rope fields of `config`. kUnsupported names a scaling that lockstep does not know,
 // kCorrupt an invalid value.
 Status read_rope(const Json& file, ModelConfig& config);
-// The part of each head that is rotated: "partial_rotary_factor", 1 if there is none.
-Result<double> read_rotated_part(const Json& file);
+// The dimensions of each head that are rotated: "rotary_dim" or a "partial_rotary_factor", all if
+// there is neither.
+Result<int> read_rotary_dims(const Json& file, int head_dim);
 
 }  // namespace lockstep

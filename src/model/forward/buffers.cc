@@ -23,6 +23,12 @@ class Allocator {
   const Cut& cut() const { return memory_.cut; }
   size_t hidden() const { return static_cast<size_t>(config().hidden); }
 
+  // All heads of queries and keys if a layer norms them together, else 0.
+  size_t joined_heads() const {
+    const bool joins = config().layer(memory_.layers.begin).joins_head_norms;
+    return joins ? static_cast<size_t>(config().heads + config().kv_heads) : 0;
+  }
+
   Status allocate(size_t elements_per_token, std::initializer_list<Slice*> places) {
     const size_t bytes = elements_per_token * memory_.tokens_max * sizeof(float);
     for (Slice* place : places) *place = {TRY(device_.allocate(bytes, Access::kDevice)), 0};
@@ -47,6 +53,7 @@ class Allocator {
     const auto head_dim = static_cast<size_t>(config().head_dim);
     const auto heads = static_cast<size_t>(cut().heads(memory_.rank).size());
     const auto kv_heads = static_cast<size_t>(cut().kv_heads(memory_.rank).size());
+    TRY(allocate(joined_heads(), {&buffers_.head_squares}));
     TRY(allocate(heads * head_dim, {&buffers_.query}));
     TRY(allocate(heads * static_cast<size_t>(config().value_dim), {&buffers_.mixed}));
     return allocate(kv_heads * head_dim, {&buffers_.key, &buffers_.value});
@@ -87,7 +94,8 @@ class Allocator {
     TRY(allocate_shared(subtrees * tokens / 2 * hidden(), buffers_.second_partials));
     TRY(allocate_shared(tokens / 2 * hidden(), buffers_.second_sum));
     const int latents = cut().cuts_latents() ? config().latent.rows() : 0;
-    const size_t exchanged = std::max(hidden(), static_cast<size_t>(latents));  // floats per token
+    const size_t exchanged =  // floats per token
+        std::max({hidden(), static_cast<size_t>(latents), joined_heads()});
     TRY(allocate_shared(tokens * exchanged, buffers_.sum));
     const int vocabulary = memory_.has_head() ? cut().vocabulary(rank).size() : 0;
     return allocate_shared(tokens * static_cast<size_t>(vocabulary), buffers_.logits);

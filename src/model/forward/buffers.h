@@ -29,7 +29,7 @@ struct ModelMemory {
 struct PassBuffers {
   Slice positions, list_offsets, page_lists, page, slot, rows, places, outputs, hidden_outputs;
   Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
-  Slice query_latent, kv_latent, absorbed, mixed_latent;
+  Slice query_latent, kv_latent, absorbed, mixed_latent, head_squares;
   Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;
   BufferId partials{}, sum{}, second_partials{}, second_sum{}, logits{};
 };

@@ -3,9 +3,10 @@
 // load.
 //
 // A pass has 2 * layers + 2 exchanges: the embeddings, two sums per layer, and the sampler's (not
-// made here); 3 * layers + 2 if the projections to the latents are cut; 4 * layers + 2 if a long
-// batch is split in halves (model/forward/overlap.h). The whole pass is queued and then run; each
-// exchange is a turn of the host (Device::run), but for the sampler's, which follows the run.
+// made here); 3 * layers + 2 if the projections to the latents are cut, or if several ranks norm
+// their heads together; 4 * layers + 2 if a long batch is split in halves
+// (model/forward/overlap.h). The whole pass is queued and then run; each exchange is a turn of the
+// host (Device::run), but for the sampler's, which follows the run.
 //
 // A pipeline stage has some of the layers: the first stage also has the embeddings, the last one
 // the final norm and the logits. The others receive the hidden state from the previous stage and
@@ -100,11 +101,12 @@ class Model {
     enum class Kind : uint8_t {
       kGatherEmbeddings,
       kGatherLatents,
+      kGatherHeadSquares,
       kSum,
       kBetweenLayers,
     };
     Kind kind{};
-    BatchHalf* half = nullptr;           // of an exchange of latents or a sum
+    BatchHalf* half = nullptr;           // of an exchange inside attention or a sum
     const LeafShares* shares = nullptr;  // of a sum
     bool finishes = false;               // this sum is complete when the turn ends
   };
@@ -123,12 +125,16 @@ class Model {
   BatchHalf half_of(int begin, int tokens) const;
   std::span<BatchHalf> halves() { return std::span(halves_).first(half_count_); }
   void attention(int layer, BatchHalf& half);
-  void project(int layer, const BatchHalf& half);
+  void project(int layer, BatchHalf& half);
   // In model_forward_latent.cc.
   void project_latent(int layer, BatchHalf& half);
   void project_to_latents(int layer, BatchHalf& half);
   void exchange_latents(BatchHalf& half);
   Status gather_latents(int tokens);
+  // In model_forward_head_norms.cc.
+  void norm_joined_heads(int layer, BatchHalf& half);
+  void exchange_head_squares(BatchHalf& half);
+  Status gather_head_squares(int tokens);
   void mix(int layer, const BatchHalf& half);
   void finish_attention(int layer, BatchHalf& half);
   void feed_forward(int layer, BatchHalf& half);

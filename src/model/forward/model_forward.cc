@@ -65,6 +65,8 @@ Status Model::take_turn(const Turn& turn) {
       return gather_parts();
     case Turn::Kind::kGatherLatents:
       return gather_latents(turn.half->tokens);
+    case Turn::Kind::kGatherHeadSquares:
+      return gather_head_squares(turn.half->tokens);
     case Turn::Kind::kSum:
       return exchange_sums(turn);
     case Turn::Kind::kBetweenLayers:
@@ -170,8 +172,8 @@ void Model::mix(int layer, const BatchHalf& half) {
                            .output_stride = config_.latent.value});
 }
 
-// Queries, keys and values of the normed hidden state: product, bias, norm per head, rotation.
-void Model::project(int layer, const BatchHalf& half) {
+// Queries, keys and values of the normed hidden state: product, bias, norm, rotation.
+void Model::project(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LayerTraits& traits = config_.layer(layer);
   const int head_dim = config_.head_dim;
@@ -180,7 +182,7 @@ void Model::project(int layer, const BatchHalf& half) {
     device_.queue(AddBias{x, weights.vector(bias), half.tokens, heads * head_dim});
   };
   const auto norm_and_rotate = [&](Role norm, Slice x, int heads) {
-    if (traits.has(norm)) {
+    if (traits.has(norm) && !traits.joins_head_norms) {
       device_.queue(RmsNorm{x, weights.vector(norm), half.tokens * heads, head_dim,
                             config_.norm_epsilon, x, head_dim});
     }
@@ -196,6 +198,7 @@ void Model::project(int layer, const BatchHalf& half) {
   add_bias(Role::kQueryBias, half.query, heads);
   add_bias(Role::kKeyBias, half.key, kv_heads);
   add_bias(Role::kValueBias, half.value, kv_heads);
+  if (traits.joins_head_norms) norm_joined_heads(layer, half);
   norm_and_rotate(Role::kQueryNorm, half.query, heads);
   norm_and_rotate(Role::kKeyNorm, half.key, kv_heads);
   if (config_.query_scaling.beta != 0) {

@@ -5,10 +5,11 @@
 namespace lockstep {
 
 void Model::make_halves(int tokens) {
+  const bool exchanges = cut_.cuts_latents() || config_.layer(layers_.begin).joins_head_norms;
   const int first = first_half(overlap_, {.ranks = group_.size(),
                                           .tokens = tokens,
                                           .has_experts = config_.experts.count > 0,
-                                          .cuts_latents = cut_.cuts_latents()});
+                                          .exchanges_in_attention = exchanges});
   halves_[0] = half_of(0, first);
   halves_[1] = half_of(first, tokens - first);
   half_count_ = first < tokens ? 2 : 1;

@@ -12,7 +12,8 @@ constexpr int kTokensMin = 256;
 
 int first_half(Overlap wish, const OverlapCase& batch) {
   const int least = wish == Overlap::kAlways ? 2 : kTokensMin;
-  const bool is_possible = batch.ranks > 1 && !batch.cuts_latents && batch.tokens >= least;
+  const bool is_possible =
+      batch.ranks > 1 && !batch.exchanges_in_attention && batch.tokens >= least;
   if (!is_possible || wish == Overlap::kNever) return batch.tokens;
   if (wish == Overlap::kAuto && batch.has_experts) return batch.tokens;
   return (batch.tokens + 1) / 2;

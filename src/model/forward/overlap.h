@@ -15,8 +15,8 @@ enum class Overlap {
 struct OverlapCase {
   int ranks = 1;
   int tokens = 0;
-  bool has_experts = false;   // each half would read most experts' weights again
-  bool cuts_latents = false;  // such a layer has an exchange inside its attention
+  bool has_experts = false;             // each half would read most experts' weights again
+  bool exchanges_in_attention = false;  // latents, or the squares of heads
 };
 
 // The number of tokens in the first half; all of them: no halves.

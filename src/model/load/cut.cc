@@ -159,6 +159,12 @@ Range Cut::kv_heads(int rank) const {
   return {own.begin / heads_per_kv_, (own.end + heads_per_kv_ - 1) / heads_per_kv_};
 }
 
+Range Cut::first_kv_heads(int rank) const {
+  const Range own = heads(rank);
+  const auto first_from = [this](int head) { return (head + heads_per_kv_ - 1) / heads_per_kv_; };
+  return {first_from(own.begin), first_from(own.end)};
+}
+
 Range Cut::ffn(int rank) const {
   return columns_of(ffn_, ffn_columns_, alignment_.ffn, rank);
 }

@@ -52,11 +52,12 @@ class Cut {
   int rank_count() const { return heads_.rank_count(); }
   int head_count() const { return heads_per_leaf_ * heads_.leaf_count(); }
   int kv_head_count() const { return head_count() / heads_per_kv_; }
-  Range heads(int rank) const;       // query heads
-  Range kv_heads(int rank) const;    // those that its query heads use
-  Range ffn(int rank) const;         // feed-forward columns
-  Range expert_ffn(int rank) const;  // of each expert
-  Range shared_ffn(int rank) const;  // of the shared experts, cut like the others
+  Range heads(int rank) const;           // query heads
+  Range kv_heads(int rank) const;        // those that its query heads use
+  Range first_kv_heads(int rank) const;  // those whose first query head it has: each has one rank
+  Range ffn(int rank) const;             // feed-forward columns
+  Range expert_ffn(int rank) const;      // of each expert
+  Range shared_ffn(int rank) const;      // of the shared experts, cut like the others
   Range vocabulary(int rank) const;
   // Rows of the projections to the latents: the rank's if cuts_latents(), else all. The leaves of
   // the query's and of the keys' and values' latent are shared out as one list.

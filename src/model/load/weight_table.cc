@@ -38,6 +38,7 @@ Shape latent_shape_of(Role role, const ModelConfig& config) {
 
 Shape shape_of(Role role, const ModelConfig& config) {
   const int query_rank = config.latent.query_rank;
+  const bool joins_norms = config.architecture->joins_head_norms;
   switch (role) {
     case Role::kEmbedding:
     case Role::kLogits:
@@ -47,8 +48,9 @@ Shape shape_of(Role role, const ModelConfig& config) {
     case Role::kFeedForwardNorm:
       return vector_of(config.hidden);
     case Role::kQueryNorm:
+      return vector_of(config.head_dim * (joins_norms ? config.heads : 1));
     case Role::kKeyNorm:
-      return vector_of(config.head_dim);
+      return vector_of(config.head_dim * (joins_norms ? config.kv_heads : 1));
     case Role::kQueryBias:
       return vector_of(config.heads * config.head_dim);
     case Role::kKeyBias:

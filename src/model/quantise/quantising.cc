@@ -1,9 +1,12 @@
 #include "model/quantise/quantising.h"
 
+#include <fmt/core.h>
+
 #include <string_view>
 #include <utility>
 
 #include "model/load/weight_table.h"
+#include "weights/safetensors/tensor_names.h"
 
 namespace lockstep {
 namespace {
@@ -41,7 +44,9 @@ std::string module_name(const ModelConfig& config, std::string name, int stack_i
   const size_t at = name.rfind(expert);
   if (at == std::string::npos) return name;  // a head's
   const bool is_gpt_oss = config.architecture->name == "GptOssForCausalLM";
-  return name.replace(at, expert.size(), is_gpt_oss ? ".experts." : ".switch_mlp.");
+  const std::string_view projection = std::string_view(name).substr(at + expert.size());
+  return fmt::format("{}{}{}", std::string_view(name).substr(0, at),
+                     is_gpt_oss ? ".experts." : ".switch_mlp.", stacked_projection(projection));
 }
 
 QuantisationReport quantisation_report(const QuantisingSource& source, const ModelConfig& config) {

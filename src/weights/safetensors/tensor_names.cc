@@ -69,11 +69,18 @@ std::vector<std::string> TensorNames::stored(std::string_view stem) const {
   return stems;
 }
 
+std::string_view stacked_projection(std::string_view projection) {
+  if (projection == "w1") return "gate_proj";
+  if (projection == "w2") return "down_proj";
+  return projection == "w3" ? "up_proj" : projection;
+}
+
 std::vector<std::string> expert_stack_stems(std::string_view stem, int stack_index) {
   const auto expert = parse_expert_stem(stem, stack_index);
   if (!expert) return {};
-  return {join(expert->layer, ".switch_mlp.", expert->projection),
-          join(expert->layer, ".experts.", expert->projection)};
+  const std::string_view projection = stacked_projection(expert->projection);
+  return {join(expert->layer, ".switch_mlp.", projection),
+          join(expert->layer, ".experts.", projection)};
 }
 
 std::optional<FusedExpertStem> fused_expert_stem(std::string_view stem, int stack_index) {

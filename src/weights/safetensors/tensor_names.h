@@ -33,6 +33,8 @@ class TensorNames {
   std::string_view stored_prefix_;
 };
 
+// The name of an expert's projection in the stacks that MLX makes: "gate_proj" for MiniMax's "w1".
+std::string_view stacked_projection(std::string_view projection);
 // For "...experts.<stack_index>.gate_proj": the stems of the stacks that MLX makes of the experts.
 // Empty for any other stem.
 std::vector<std::string> expert_stack_stems(std::string_view stem, int stack_index);

@@ -1,0 +1,62 @@
+#include "model/config/refused_features.h"
+
+#include <string>
+
+#include "model/architectures/architecture.h"
+
+namespace lockstep {
+namespace {
+
+// A key that has this value or is missing.
+Status expect_text(const Json& file, std::string_view key, std::string_view expected) {
+  const std::string value = TRY(get_string(file, key)).value_or(std::string(expected));
+  if (value == expected) return Ok{};
+  return unsupported(
+      fmt::format("\"{}\": \"{:.100}\" is not supported, only {} is", key, value, expected));
+}
+
+Status expect_flag(const Json& file, std::string_view key, bool expected) {
+  if (TRY(get_bool(file, key)).value_or(expected) == expected) return Ok{};
+  return unsupported(fmt::format("\"{}\": {} is not supported yet", key, !expected));
+}
+
+// Linear attention in some of the layers is a 0 in MiniMax's list.
+Status refuse_linear_attention(const Json& file) {
+  const Json* types = find(file, "attn_type_list");
+  if (!types || types->is_null()) return Ok{};
+  if (!types->is_array()) return corrupt("\"attn_type_list\" must be an array");
+  for (const Json& type : types->get_array()) {
+    if (type != 1) {
+      return unsupported(
+          fmt::format("\"attn_type_list\" has the type {}, only 1 is supported", dump_json(type)));
+    }
+  }
+  return Ok{};
+}
+
+Status refuse_in_experts(const Json& file) {
+  TRY(expect_text(file, "scoring_func", "sigmoid"));
+  TRY(expect_flag(file, "use_routing_bias", true));
+  const int64_t shared = TRY(get_int(file, "shared_intermediate_size")).value_or(0);
+  if (shared == 0) return Ok{};
+  return unsupported(
+      fmt::format("\"shared_intermediate_size\" is {}, only 0 is supported", shared));
+}
+
+}  // namespace
+
+Status refuse_unknown_features(const Json& file, const Architecture& architecture) {
+  TRY(expect_flag(file, "mlp_bias", false));
+  const std::string act = TRY(get_string(file, "hidden_act")).value_or("silu");
+  if (act != "silu" && act != "swish") {
+    return unsupported(
+        fmt::format("\"hidden_act\": \"{:.100}\" is not supported, only silu is", act));
+  }
+  TRY(refuse_linear_attention(file));
+  if (architecture.joins_head_norms) TRY(expect_text(file, "qk_norm_type", "per_layer"));
+  const bool is_sigmoid = architecture.sparse.feed_forward == FeedForward::kExperts &&
+                          architecture.sparse.scores == RouterScores::kSigmoid;
+  return is_sigmoid ? refuse_in_experts(file) : Status(Ok{});
+}
+
+}  // namespace lockstep
