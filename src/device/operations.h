@@ -52,7 +52,17 @@ struct Matmul {
   bool operator==(const Matmul&) const = default;
 };
 
-// output[token][i] = silu(gate * x) * (up * x)
+// How the products of gate and up are joined.
+enum class Activation {
+  kSiluMul,        // silu(gate) * up
+  kClampedSwiglu,  // see clamped_swiglu in kernels/kernels.h
+  kGeluMul,        // gelu(gate) * up, with the approximation of gelu by tanh
+};
+
+// 2 sqrt(2 / pi), and that times 0.044715.
+inline constexpr float kGeluSlope = 1.5957691216f, kGeluSquare = 0.0713548163f;
+
+// output[token][i] = activation(gate * x, up * x), which is not the clamped one
 struct GatedUp {
   MatrixId gate{};
   MatrixId up{};  // of gate's shape
@@ -60,6 +70,7 @@ struct GatedUp {
   int tokens = 0;
   Slice scratch;  // (tokens, rows)
   Slice output;   // like scratch
+  Activation activation = Activation::kSiluMul;
 
   bool operator==(const GatedUp&) const = default;
 };
@@ -251,6 +262,24 @@ struct ScaleRows {
   bool operator==(const ScaleRows&) const = default;
 };
 
+// x[i] *= factor[0]
+struct Scale {
+  Slice x;
+  Slice factor;  // one number
+  size_t count = 0;
+
+  bool operator==(const Scale&) const = default;
+};
+
+// x[i] = cap * tanh(x[i] / cap)
+struct Cap {
+  Slice x;
+  size_t count = 0;
+  float cap = 1;
+
+  bool operator==(const Cap&) const = default;
+};
+
 // Chooses the experts of each token from the router's scores (tokens, experts).
 struct Route {
   Slice scores;  // undefined afterwards
@@ -275,11 +304,6 @@ struct ExpertMatrices {
   std::vector<MatrixId> gate;
   std::vector<MatrixId> up;
   std::vector<MatrixId> down;
-};
-
-enum class Activation {
-  kSiluMul,        // silu(gate) * up
-  kClampedSwiglu,  // see clamped_swiglu in kernels/kernels.h
 };
 
 // output[token][i] = activation(gate * x, up * x) * weight for the i-th chosen expert of each
@@ -353,6 +377,6 @@ struct HostTurn {
 using Operation =
     std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, HeadSquares,
                  NormHeads, Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows,
-                 Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn>;
+                 Scale, Cap, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn>;
 
 }  // namespace lockstep

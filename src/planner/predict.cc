@@ -52,19 +52,30 @@ PartLoad part_load(const GroupView& group, const StageView& stage, const RankLoa
   return sum;
 }
 
-// Positions that attention covers, summed over the stage's layers.
-double reached(const GroupView& group, const StageView& stage, double positions) {
-  double sum = 0;
+// Positions that attention covers, summed over the stage's layers; those of a layer that differs
+// from the first one count by how much it stores of each, and by how long its heads are.
+struct Reached {
+  double stored = 0;
+  double computed = 0;
+};
+
+Reached reached(const GroupView& group, const StageView& stage, double positions) {
+  const StateTraits& first = group.facts.config.layer(0).state;
+  Reached sum;
   for (int layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
-    const int window = group.facts.config.layer(layer).window;
-    sum += window > 0 ? std::min<double>(window, positions) : positions;
+    const LayerTraits& traits = group.facts.config.layer(layer);
+    const double covered =
+        traits.window > 0 ? std::min<double>(traits.window, positions) : positions;
+    const double length = static_cast<double>(traits.state.key_dim) / first.key_dim;
+    sum.stored += covered * length * traits.state.heads / first.heads;
+    sum.computed += covered * length;
   }
   return sum;
 }
 
-// For one rank and one part of all layers of the stage; `positions` as from reached().
+// For one rank and one part of all layers of the stage.
 StepTime part_time(const GroupView& group, const StageView& stage, size_t rank, LayerPart part,
-                   const Fed& fed, double positions) {
+                   const Fed& fed, const Reached& positions) {
   const RankLoad& load = *stage.loads[rank];
   const Machine& machine = *stage.machines[rank];
   PartLoad own = part_load(group, stage, load, part, fed);
@@ -73,8 +84,8 @@ StepTime part_time(const GroupView& group, const StageView& stage, size_t rank, 
   if (part == LayerPart::kMixer) {
     const auto head_bytes = static_cast<double>(page_head_stride(group.kv, load.state_dim));
     const double state = 2 * head_bytes / kPagePositions * load.state_heads;
-    time.state = fed.state_reads * positions * state / machine.read_bytes_per_us;
-    own.operations += 4.0 * fed.tokens * positions * load.heads * load.state_dim;
+    time.state = fed.state_reads * positions.stored * state / machine.read_bytes_per_us;
+    own.operations += 4.0 * fed.tokens * positions.computed * load.heads * load.state_dim;
   }
   const double share = static_cast<double>(stage.layers.size()) / group.facts.config.layers;
   time.kernels = group.facts.layer_kernels * share * machine.kernel_us / kLayerParts;
@@ -128,7 +139,7 @@ StepTime exchange_time(const GroupView& group, const StageView& stage, int token
 
 StepTime fed_stage_time(const GroupView& group, const StageView& stage, const Fed& fed) {
   StepTime time = exchange_time(group, stage, fed.tokens);
-  const double positions = reached(group, stage, fed.positions);
+  const Reached positions = reached(group, stage, fed.positions);
   for (const LayerPart part : {LayerPart::kMixer, LayerPart::kFeedForward}) {
     StepTime slowest;
     for (size_t rank = 0; rank < stage.loads.size(); ++rank) {

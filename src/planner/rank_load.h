@@ -38,8 +38,8 @@ struct RankLoad {
   std::vector<LayerLoad> shared;   // each of ModelFacts::shared
   LayerLoad head;                  // of these, those that a token's logits read
   int heads = 0;
-  int state_heads = 0;  // of keys and values; 1 for a latent
-  int state_dim = 0;    // of one head, keys or values
+  int state_heads = 0;  // of keys and values in the first layer; 1 for a latent
+  int state_dim = 0;    // of one head there, keys or values
   int mixer_subtrees = 0;
   int feed_forward_subtrees = 0;
 };

@@ -30,6 +30,10 @@ inline std::vector<Output> matmul(Device& device, Random& random) {
   return outputs;
 }
 
+inline Activation random_gate(Random& random) {
+  return random() % 2 == 0 ? Activation::kSiluMul : Activation::kGeluMul;
+}
+
 inline std::vector<Output> gated_up(Device& device, Random& random) {
   const int tokens = between(random, 1, 20), columns = between(random, 1, 300);
   const Shape shape{between(random, 1, 60), columns, {{columns, 0, 1}}};
@@ -42,7 +46,8 @@ inline std::vector<Output> gated_up(Device& device, Random& random) {
                        .input = put_numbers(device, random, static_cast<size_t>(tokens * columns)),
                        .tokens = tokens,
                        .scratch = room(device, count),
-                       .output = output});
+                       .output = output,
+                       .activation = random_gate(random)});
   return {{output, count}};
 }
 
@@ -124,6 +129,7 @@ inline std::vector<Output> experts(Device& device, Random& random) {
                .scratch = room(device, static_cast<size_t>(2 * tokens * chosen * ffn)),
                .output = room(device, static_cast<size_t>(tokens * chosen * ffn)),
                .has_shared = has_shared};
+  up.activation = random_gate(random);
   if (random() % 2 == 0) {
     up.activation = Activation::kClampedSwiglu;
     up.limit = 1.5f;
@@ -260,10 +266,13 @@ inline std::vector<Output> elementwise(Device& device, Random& random) {
       AddBias{x, put_numbers(device, random, static_cast<size_t>(columns)), tokens, columns});
   device.queue(
       ScaleRows{x, put_numbers(device, random, static_cast<size_t>(tokens)), tokens, columns});
+  device.queue(Scale{x, put_numbers(device, random, 1), count});
   device.queue(Add{put_numbers(device, random, count), count, x});
+  const Slice capped = put_numbers(device, random, count, Access::kHost);
+  device.queue(Cap{capped, count, static_cast<float>(between(random, 1, 40)) / 8.0f});
   device.queue(CopyRows{x, put_ints(device, rows), tokens, columns, copied});
   device.queue(CopyColumns{x, tokens, columns, {spread.buffer, 2}, stride});
-  return {{x, count}, {copied, count}, {spread, spread_count}};
+  return {{x, count}, {copied, count}, {spread, spread_count}, {capped, count}};
 }
 
 // Pages of a layer, one after the other in a buffer for the host, each with its keys and then its
@@ -553,7 +562,8 @@ inline std::vector<Output> gated_ffn(Device& device, Random& random) {
                    .input = put_numbers(device, random, static_cast<size_t>(tokens * columns)),
                    .tokens = tokens,
                    .scratch = room(device, count),
-                   .output = room(device, count, Access::kHost)};
+                   .output = room(device, count, Access::kHost),
+                   .activation = random_gate(random)};
   const MatrixId id = pack_random(device, random, any_format(random), down);
   const auto products = static_cast<size_t>(subtrees_of(down.steps) * tokens * down.rows);
   const Slice output = put(device, std::vector<float>(products), Access::kHost);

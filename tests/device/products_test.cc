@@ -1,6 +1,8 @@
 // Products of several matrices with one input, and gate and up joined, against one matrix at a
 // time.
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <string>
 #include <utility>
 
@@ -107,5 +109,45 @@ TEST_CASE("gate and up joined have the bits of both products and their activatio
     available_kernels().front()->silu_mul(expected.data(), host_values(*device, up).data(),
                                           expected.data(), expected.size());
     CHECK(host_values(*device, joined) == expected);
+  }
+}
+
+TEST_CASE("gelu of the gate times up is as near to its formula as floats allow") {
+  const ThreeForms forms;
+  const auto device = opened("cpu", 2);
+  const std::vector<MatrixId> matrices = forms.pack(*device);
+  const Slice x = put(*device, Numbers().take(kManyTokens * kMatrixColumns));
+  const Slice gate = room_for_products(*device), up = room_for_products(*device),
+              joined = room_for_products(*device), scratch = room_for_products(*device);
+  device->queue(Matmul{x, kManyTokens, {{matrices[0], gate}, {matrices[2], up}}, 2});
+  device->queue(
+      GatedUp{matrices[0], matrices[2], x, kManyTokens, scratch, joined, Activation::kGeluMul});
+  REQUIRE(device->wait().ok());
+  const auto gates = host_values(*device, gate), ups = host_values(*device, up),
+             values = host_values(*device, joined);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double g = gates[i];
+    const double inner = std::sqrt(2 / std::numbers::pi) * (g + 0.044715 * g * g * g);
+    const double exact = 0.5 * g * (1 + std::tanh(inner)) * double{ups[i]};
+    REQUIRE(std::fabs(double{values[i]} - exact) <= 2e-6 * std::fabs(exact) + 1e-6);
+  }
+}
+
+TEST_CASE("a capped number is as near to its formula as floats allow, on any number of threads") {
+  std::vector<float> numbers{0.0f, -0.0f, 1e-30f, 0.004f, -0.004f, 1.0f, 1e30f, -1e30f};
+  for (int i = 0; i < 700; ++i) numbers.push_back(static_cast<float>(i * i % 997 - 500) * 0.3f);
+  std::vector<std::vector<float>> answers;
+  for (const int threads : {1, 3}) {
+    const auto device = opened("cpu", threads);
+    const Slice x = put(*device, numbers, Access::kHost);
+    device->queue(Cap{x, numbers.size(), 30.0f});
+    REQUIRE(device->wait().ok());
+    const auto capped = device->host(x.buffer).first(numbers.size());
+    answers.emplace_back(capped.begin(), capped.end());
+  }
+  CHECK(answers[0] == answers[1]);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const double exact = 30 * std::tanh(double{numbers[i]} / 30);
+    CHECK(std::fabs(double{answers[0][i]} - exact) <= 1e-5 + 1e-6 * std::fabs(exact));
   }
 }

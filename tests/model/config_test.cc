@@ -125,6 +125,59 @@ TEST_CASE("MiniMax M2 gives rotated dimensions and norms over all heads, in keys
   }
 }
 
+TEST_CASE("Gemma 4's layers without a window have sizes and rotary angles of their own") {
+  const JsonObject sound = parse_json(find_known_shape("gemma-4-31b")->config).value().as_object();
+  const auto parsed = parse_config(dump_json(sound));
+  REQUIRE(parsed.ok());
+  const ModelConfig& config = parsed.value();
+  CHECK(config.attention_scale == 1.0f);
+  CHECK(config.logit_cap == 30.0f);
+  CHECK(config.rope_theta == 10000);
+  CHECK(config.rotary_dims == 256);
+  REQUIRE(config.full.has_value());
+  CHECK(config.full->turning_pairs == 64);
+  const LayerTraits &windowed = config.layer(4), &full = config.layer(5);
+  CHECK((windowed.window == 1024 && windowed.head_dim == 256 && windowed.state.heads == 16));
+  CHECK((full.window == 0 && full.head_dim == 512 && full.state.heads == 4));
+  CHECK((windowed.has(Role::kValue) && !full.has(Role::kValue)));
+  CHECK((!windowed.has_full_rope && full.has_full_rope));
+  const std::vector<double> turns = full_rope_frequencies(config);
+  REQUIRE(turns.size() == 256);
+  CHECK((turns[0] == 1 && turns[63] > 0 && turns[64] == 0));
+  struct Refusal {
+    const char* key;
+    Json value;
+    const char* message;
+  };
+  const Json ropes = sound.at("rope_parameters");
+  JsonObject yarn = ropes.as_object();
+  yarn["full_attention"] = JsonObject{{"rope_theta", 1000000.0}, {"rope_type", "yarn"}};
+  JsonObject partial = ropes.as_object();
+  partial["sliding_attention"] =
+      JsonObject{{"rope_theta", 10000.0}, {"partial_rotary_factor", 0.5}};
+  const Refusal refusals[] = {
+      {"enable_moe_block", true, "\"enable_moe_block\": true is not supported"},
+      {"hidden_size_per_layer_input", 256, "\"hidden_size_per_layer_input\" is 256"},
+      {"num_kv_shared_layers", 20, "\"num_kv_shared_layers\" is 20"},
+      {"hidden_activation", "silu", "\"silu\" is not supported, only gelu_pytorch_tanh is"},
+      {"global_head_dim", 1024, "\"global_head_dim\" is 1024"},
+      {"global_head_dim", 511, "\"global_head_dim\" is 511, it must be even"},
+      {"num_global_key_value_heads", 3, "3 key/value heads of layers without a window"},
+      {"final_logit_softcapping", -1.0, "\"final_logit_softcapping\" is -1"},
+      {"layer_types", nullptr, "\"layer_types\" is missing"},
+      {"rope_parameters", nullptr, "\"rope_parameters\" has no \"sliding_attention\""},
+      {"rope_parameters", yarn, "the rope type \"yarn\" of \"full_attention\""},
+      {"rope_parameters", partial, "\"partial_rotary_factor\" is 0.5 in \"sliding_attention\""}};
+  for (const Refusal& refusal : refusals) {
+    CAPTURE(refusal.key);
+    JsonObject file = sound;
+    file[refusal.key] = refusal.value;
+    const auto refused = parse_config(dump_json(file));
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().message.find(refusal.message) != std::string::npos);
+  }
+}
+
 TEST_CASE("gpt-oss uses its own keys for experts and has a window on every other layer") {
   JsonObject file = sound();
   file["architectures"] = JsonArray{"GptOssForCausalLM"};

@@ -23,6 +23,7 @@ ModelConfig config_of_widths(int heads, int kv_heads, int ffn, int vocabulary) {
   config.kv_heads = kv_heads;
   config.value_dim = config.head_dim;
   config.traits.resize(2);
+  resolve_traits(config);
   return config;
 }
 

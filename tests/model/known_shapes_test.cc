@@ -56,6 +56,7 @@ constexpr Published kPublished[] = {
     {"glm-4.5-air", 106, 12, Counts::kNeither},
     {"glm-4.5", 355, 32, Counts::kNeither},
     {"glm-4.6", 355, 32, Counts::kNeither},
+    {"gemma-4-31b", 30.7, 30.7},
     {"minimax-m2", 230, 10, Counts::kNeither},
     {"glm-4.7-flash", 30, 3.3, Counts::kNeither},  // the card rounds to "30B-A3B"
 };

@@ -17,7 +17,7 @@ inline constexpr std::array kPlainGoldenCases{
     "llama-f32",          "llama3-bf16",     "llama3-bf16-long", "llama3-bf16-tied",
     "llama3-f16-sharded", "mistral-bf16",    "ministral3-bf16",  "ministral3-bf16-l4scale",
     "qwen2-bf16",         "qwen3-bf16-tied", "qwen3moe-bf16",    "glm4moe-bf16",
-    "deepseekv3-bf16",    "glm47flash-bf16", "minimaxm2-bf16"};
+    "deepseekv3-bf16",    "glm47flash-bf16", "minimaxm2-bf16",   "gemma4-dense-bf16"};
 inline constexpr std::array kQuantisedGoldenCases{
     "llama3-q4-g64",         "llama3-q4-g32-f16-tied", "llama3-q6-g64",      "llama3-q8-g32",
     "llama3-mxfp4",          "qwen2-q4-g64-tied",      "qwen3-q4-g64",       "qwen3moe-q4-g64",

@@ -116,6 +116,7 @@ class CpuDevice : public Device {
   struct Gated {
     Multiplied gate;
     Multiplied up;
+    Activation activation{};
   };
   struct ExpertsUpRound;
   struct ExpertsDownRound;
@@ -149,6 +150,8 @@ class CpuDevice : public Device {
   Input rows_by_expert(const Matrix& m, Input prepared, size_t tokens, std::byte* rows);
   void run_expert_piece(const ExpertsUpRound& round, const ExpertOrder::Run& run,
                         IndexRange tiles) const;
+  // Joins `count` products in place of `gate`; `up` is undefined afterwards.
+  void join(Activation activation, float* gate, float* up, size_t count) const;
   void activate(const ExpertsUp& op, size_t first_bias, size_t count, float* gate, float* up) const;
 
   // The address of a slice of `elements` four-byte elements, checked to be inside its buffer.
@@ -197,6 +200,8 @@ class CpuDevice : public Device {
   void run(const Attention& op);
   void run(const AddBias& op);
   void run(const ScaleRows& op);
+  void run(const Scale& op);
+  void run(const Cap& op);
   void run(const Route& op);
   void run(const ExpertsUp& op);
   void run_experts_up(const ExpertsUp& op, IndexRange tokens, Forms& forms, const Gated* shared);

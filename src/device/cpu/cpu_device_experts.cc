@@ -158,7 +158,7 @@ void CpuDevice::activate(const ExpertsUp& op, size_t first_bias, size_t count, f
   if (op.activation == Activation::kClampedSwiglu) {
     kernels_.clamped_swiglu(gate, up, op.limit, gate, count);
   } else {
-    kernels_.silu_mul(gate, up, gate, count);
+    join(op.activation, gate, up, count);
   }
 }
 

@@ -179,6 +179,38 @@ void CpuDevice::run(const ScaleRows& op) {
   }
 }
 
+void CpuDevice::run(const Scale& op) {
+  float* x = floats(op.x, op.count);
+  const float factor = *floats(op.factor, 1);
+  for (size_t i = 0; i < op.count; ++i) x[i] *= factor;
+}
+
+// cap * tanh(x / cap) = 2 * cap * sigmoid(2 * x / cap) - cap, and x where that is as near as a
+// float can be.
+void CpuDevice::run(const Cap& op) {
+  constexpr int kChunk = 256;
+  constexpr float kLinear = 0x1p-11f;
+  float* x = floats(op.x, op.count);
+  const float slope = 2.0f / op.cap, height = 2.0f * op.cap;
+  const auto chunks = static_cast<int>((op.count + kChunk - 1) / kChunk);
+  parallel(chunks, kChunk, [&](int begin, int end) {
+    float scaled[kChunk], factors[kChunk];
+    for (int chunk = begin; chunk < end; ++chunk) {
+      const size_t first = static_cast<size_t>(chunk) * kChunk;
+      const size_t count = std::min<size_t>(kChunk, op.count - first);
+      float* values = x + first;
+      for (size_t i = 0; i < count; ++i) scaled[i] = values[i] * slope;
+      for (size_t i = 0; i < count; ++i) factors[i] = height / scaled[i];
+      float capped[kChunk];
+      kernels_.silu_mul(scaled, factors, capped, count);
+      for (size_t i = 0; i < count; ++i) {
+        const bool is_linear = scaled[i] < kLinear && scaled[i] > -kLinear;
+        values[i] = is_linear ? values[i] : capped[i] - op.cap;
+      }
+    }
+  });
+}
+
 void CpuDevice::run(const Add& op) {
   kernels_.add(floats(op.x, op.count), floats(op.sum, op.count), op.count);
 }

@@ -150,7 +150,8 @@ CpuDevice::Gated CpuDevice::open_gated(const GatedUp& op, Forms& forms) {
   LOCKSTEP_CHECK(gate.rows() == up.rows() && gate.columns() == up.columns());
   const size_t count = static_cast<size_t>(op.tokens) * gate.rows();
   return {{&gate, forms.add(gate), floats(op.output, count)},
-          {&up, forms.add(up), floats(op.scratch, count)}};
+          {&up, forms.add(up), floats(op.scratch, count)},
+          op.activation};
 }
 
 void CpuDevice::run_gated(const Gated& of, const Forms& forms, IndexRange tiles,
@@ -165,8 +166,22 @@ void CpuDevice::run_gated(const Gated& of, const Forms& forms, IndexRange tiles,
   for (auto token = static_cast<size_t>(tokens.begin); token < static_cast<size_t>(tokens.end);
        ++token) {
     float* gate = of.gate.output + token * rows + begin;
-    kernels_.silu_mul(gate, of.up.output + token * rows + begin, gate, end - begin);
+    join(of.activation, gate, of.up.output + token * rows + begin, end - begin);
   }
+}
+
+// gelu(g) by tanh is g * sigmoid(2 k (g + 0.044715 g^3)), so with c = 2 k (1 + 0.044715 g^2) it is
+// silu(g c) / c.
+void CpuDevice::join(Activation activation, float* gate, float* up, size_t count) const {
+  LOCKSTEP_CHECK(activation != Activation::kClampedSwiglu);
+  if (activation == Activation::kGeluMul) {
+    for (size_t i = 0; i < count; ++i) {
+      const float c = kGeluSlope + kGeluSquare * (gate[i] * gate[i]);
+      gate[i] *= c;
+      up[i] /= c;
+    }
+  }
+  kernels_.silu_mul(gate, up, gate, count);
 }
 
 }  // namespace lockstep

@@ -18,6 +18,14 @@ static_assert(kPositionsOfPage == kPagePositions && kLanesOfNorm == kNormLanes);
 static_assert(kWordsOfBlock8 * 4 == sizeof(InputBlock8));
 static_assert(kWordsOfBlockF * 4 == sizeof(InputBlockF));
 
+// Calls body(begin, count) for rows of elements: their length keeps the number of workgroups in x
+// and y below what devices allow.
+template <class Body>
+void in_rows(size_t count, Body body) {
+  constexpr size_t kRow = 1 << 16;
+  for (size_t begin = 0; begin < count; begin += kRow) body(begin, std::min(kRow, count - begin));
+}
+
 }  // namespace
 
 std::string_view kernel_name(Kernel kernel) {
@@ -154,17 +162,35 @@ void Planner::plan(const CopyColumns& op) {
 }
 
 void Planner::plan(const Add& op) {
-  // Rows of this many elements keep the number of workgroups in x and y below what devices allow.
-  constexpr size_t kRow = 1 << 16;
-  for (size_t begin = 0; begin < op.count; begin += kRow) {
-    const size_t count = std::min(kRow, op.count - begin);
+  in_rows(op.count, [&](size_t begin, size_t count) {
     const MemoryRange x = memory_.place({op.x.buffer, op.x.offset + begin}, count);
     const MemoryRange sum = memory_.place({op.sum.buffer, op.sum.offset + begin}, count);
     elementwise(
         kAdd,
         {.x = x.begin, .y = sum.begin, .row_count = 1, .columns = static_cast<uint32_t>(count)},
         {x, sum}, {sum});
-  }
+  });
+}
+
+void Planner::plan(const Scale& op) {
+  const MemoryRange factor = memory_.place(op.factor, 1);
+  in_rows(op.count, [&](size_t begin, size_t count) {
+    const MemoryRange y = memory_.place({op.x.buffer, op.x.offset + begin}, count);
+    elementwise(
+        kScale,
+        {.x = factor.begin, .y = y.begin, .row_count = 1, .columns = static_cast<uint32_t>(count)},
+        {factor, y}, {y});
+  });
+}
+
+void Planner::plan(const Cap& op) {
+  in_rows(op.count, [&](size_t begin, size_t count) {
+    const MemoryRange y = memory_.place({op.x.buffer, op.x.offset + begin}, count);
+    elementwise(
+        kCap,
+        {.y = y.begin, .row_count = 1, .columns = static_cast<uint32_t>(count), .cap = op.cap}, {y},
+        {y});
+  });
 }
 
 void Planner::plan(const AddBias& op) {

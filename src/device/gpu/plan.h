@@ -225,6 +225,8 @@ class Planner {
                               const Attention& op);
   void plan(const AddBias& op);
   void plan(const ScaleRows& op);
+  void plan(const Scale& op);
+  void plan(const Cap& op);
   // Changes rows in place by an operand.
   void plan_rows(uint32_t kind, Slice rows, const MemoryRange& with, int tokens, int columns);
   void plan(const Route& op);

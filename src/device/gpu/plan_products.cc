@@ -143,7 +143,8 @@ void Planner::plan(const GatedUp& op) {
             .up = ups.begin,
             .outputs = gates.begin,
             .rows = static_cast<uint32_t>(op.tokens),
-            .columns = static_cast<uint32_t>(gate.rows)},
+            .columns = static_cast<uint32_t>(gate.rows),
+            .activation = static_cast<uint32_t>(op.activation)},
            {gates, ups}, gates, user_of(op.output));
 }
 

@@ -7,6 +7,14 @@ layout(local_size_x = 64) in;
 layout(constant_id = 12) const uint kKind = kAdd;
 PARAMETERS(ElementwiseParams)
 
+// CpuDevice::run(const Cap&).
+float capped(float value, float cap) {
+  const float scaled = exact_mul(value, exact_div(2.0, cap));
+  if (scaled < 0.00048828125 && scaled > -0.00048828125) return value;
+  const float factor = exact_div(exact_mul(2.0, cap), scaled);
+  return exact_sub(exact_mul(exact_mul(scaled, exact_sigmoid(scaled)), factor), cap);
+}
+
 void main() {
   const uint column = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y, columns = PARAMS.columns;
   if (column >= columns) return;
@@ -17,6 +25,8 @@ void main() {
     case kAdd: y.at[column] = exact_add(y.at[column], own.at[column]); break;
     case kAddBias: y.at[column] = exact_add(y.at[column], x.at[column]); break;
     case kScaleRows: y.at[column] = exact_mul(y.at[column], x.at[row]); break;
+    case kScale: y.at[column] = exact_mul(y.at[column], x.at[0]); break;
+    case kCap: y.at[column] = capped(y.at[column], PARAMS.cap); break;
     case kCopyRows: {
       const uint from = uint(Ints(PARAMS.rows).at[row]);
       y.at[column] = Floats(advance(PARAMS.x, from, columns * 4u)).at[column];

@@ -134,7 +134,7 @@ struct ActivateParams {
   PreparedTo prepared;
   uint32_t rows;
   uint32_t columns;
-  uint32_t is_clamped;
+  uint32_t activation;  // Activation in device/operations.h
   float limit;
 };
 
@@ -297,6 +297,8 @@ LOCKSTEP_CONSTANT uint32_t kScaleRows = 2u;      // y[r][c] *= x[r]
 LOCKSTEP_CONSTANT uint32_t kCopyRows = 3u;       // y[r][c] = x[rows[r]][c]
 LOCKSTEP_CONSTANT uint32_t kCopyColumns = 4u;    // y[r * y_stride + c] = x[r][c]
 LOCKSTEP_CONSTANT uint32_t kAddExpertBias = 5u;  // y[r][c] += sum of weights * x[chosen][c]
+LOCKSTEP_CONSTANT uint32_t kScale = 6u;          // y[r][c] *= x[0]
+LOCKSTEP_CONSTANT uint32_t kCap = 7u;            // y[r][c] = cap * tanh(y[r][c] / cap)
 
 struct ElementwiseParams {
   Address x;
@@ -307,6 +309,7 @@ struct ElementwiseParams {
   uint32_t columns;
   uint32_t y_stride;
   uint32_t slots;
+  float cap;
 };
 
 // Results for each triple (a, b, c): a * b + c, a / b, the root of |a|, exp(c).

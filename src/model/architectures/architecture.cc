@@ -5,9 +5,9 @@
 namespace lockstep {
 namespace {
 
-constexpr const Architecture* kKnown[] = {&kLlama,  &kMistral,    &kMinistral3, &kQwen2,
-                                          &kQwen3,  &kQwen3Moe,   &kGlm4Moe,    &kMiniMaxM2,
-                                          &kGptOss, &kDeepseekV3, &kGlm4MoeLite};
+constexpr const Architecture* kKnown[] = {&kLlama,  &kMistral,  &kMinistral3, &kQwen2,
+                                          &kQwen3,  &kQwen3Moe, &kGlm4Moe,    &kMiniMaxM2,
+                                          &kGemma4, &kGptOss,   &kDeepseekV3, &kGlm4MoeLite};
 
 }  // namespace
 

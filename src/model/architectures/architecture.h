@@ -46,8 +46,11 @@ enum class Role {
   kExpertGateBias,
   kExpertUpBias,
   kExpertDownBias,
+  kAttentionPostNorm,  // of what attention and the feed-forward part add to the hidden state
+  kFeedForwardPostNorm,
+  kLayerScale,  // one number, by which the hidden state is multiplied after the layer
 };
-inline constexpr int kRoleCount = 35;
+inline constexpr int kRoleCount = 38;
 
 enum class Split {
   kWhole,        // on every rank: norms, the router (cutting it costs an exchange)
@@ -75,6 +78,7 @@ enum class When {
   kSharedExperts,
   kQueryLatent,  // queries have a latent of their own
   kNoQueryLatent,
+  kOwnValues,  // values are not the keys
 };
 
 // Biases, norms and sinks are not kinds of their own: a layer has those that its weights list.
@@ -87,8 +91,8 @@ enum class FeedForward { kDense, kExperts };
 // scores before a softmax, but after a sigmoid and then only for the choice (DeepSeek V3, section
 // 2.1.2).
 enum class RouterScores { kSoftmax, kSigmoid };
-// How an expert's gate and up products are joined; see Activation in device/operations.h.
-enum class Gating { kSilu, kClampedSwiglu };
+// How gate and up products are joined; see Activation in device/operations.h.
+enum class Gating { kSilu, kClampedSwiglu, kGelu };
 
 struct WeightSpec {
   Role role;
@@ -103,7 +107,7 @@ struct LayerKind {
   std::span<const WeightSpec> mixer_weights;
   std::span<const WeightSpec> feed_forward_weights;
   RouterScores scores = RouterScores::kSoftmax;
-  Gating gating = Gating::kSilu;  // of experts
+  Gating gating = Gating::kSilu;
 };
 
 enum class Has { kNo, kYes, kAsConfigured };
@@ -114,10 +118,14 @@ struct Architecture {
   std::array<std::string_view, 2> model_types{};
   std::span<const WeightSpec> shared;  // embedding, final norm, LM head
   LayerKind dense;
-  LayerKind sparse;               // with experts; same as `dense` if the architecture has none
-  Has qkv_bias = Has::kNo;        // configured by "attention_bias"
-  Has head_norms = Has::kNo;      // an RMS norm over each head of q and k; by "use_qk_norm"
-  bool joins_head_norms = false;  // one over all heads of q, and one over those of k
+  LayerKind sparse;                  // with experts; same as `dense` if the architecture has none
+  Has qkv_bias = Has::kNo;           // configured by "attention_bias"
+  Has head_norms = Has::kNo;         // an RMS norm over each head of q and k; by "use_qk_norm"
+  bool joins_head_norms = false;     // one over all heads of q, and one over those of k
+  bool has_own_full_layers = false;  // those without a window differ: ModelConfig::full
+  bool norms_values = false;         // an RMS norm without weights over each head of v
+  bool scales_scores = true;         // by the root of the head's size
+  bool scales_embedding = false;     // by the root of the hidden size
   std::string_view expert_width = "moe_intermediate_size";  // its key
   float latent_norm_epsilon = 0;  // of the norms inside latent attention; 0: "rms_norm_eps"
 };

@@ -13,6 +13,7 @@ extern const Architecture kQwen3;        // Qwen 3
 extern const Architecture kQwen3Moe;     // Qwen 3 30B, 235B, Coder 480B
 extern const Architecture kGlm4Moe;      // GLM 4.5 and 4.6
 extern const Architecture kMiniMaxM2;    // MiniMax M2, M2.1, M2.5
+extern const Architecture kGemma4;       // Gemma 4, dense
 extern const Architecture kGptOss;       // gpt-oss 20B and 120B
 extern const Architecture kDeepseekV3;   // DeepSeek V3, R1, V3.1, Kimi K2 and K2.5
 extern const Architecture kGlm4MoeLite;  // GLM 4.7 Flash

@@ -10,6 +10,7 @@
 #include "json/json.h"
 #include "model/config/config_fields.h"
 #include "model/config/experts_config.h"
+#include "model/config/full_attention_config.h"
 #include "model/config/gguf_config.h"
 #include "model/config/latent_config.h"
 #include "model/config/refused_features.h"
@@ -76,6 +77,7 @@ Status read_windows(const Json& file, ModelConfig& config) {
   }
   const Json* types = find(file, "layer_types");
   if (!types || types->is_null()) {
+    if (config.full) return corrupt("\"layer_types\" is missing");
     return read_untyped_windows(file, static_cast<int>(window), config);
   }
   if (!types->is_array() || types->get_array().size() != config.traits.size()) {
@@ -111,7 +113,12 @@ Status read_options(const Json& file, ModelConfig& config) {
         fmt::format("\"attention_bias\": true is not supported for {}", architecture.name));
   }
   const int head_dim = is_latent(config) ? config.latent.rope : config.head_dim;
-  config.rotary_dims = TRY(read_rotary_dims(file, head_dim));
+  config.rotary_dims = config.full ? head_dim : TRY(read_rotary_dims(file, head_dim));
+  const Json* cap = find(file, "final_logit_softcapping");
+  if (cap && !cap->is_null()) {
+    config.logit_cap =
+        static_cast<float>(TRY(positive(file, "final_logit_softcapping", std::nullopt)));
+  }
   return Ok{};
 }
 
@@ -158,15 +165,20 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   config.value_dim = config.head_dim;
   config.traits.resize(static_cast<size_t>(config.layers));
   TRY(read_latent(file, config));
-  if (!is_latent(config) && (config.head_dim % 2 != 0 || config.head_dim > 512)) {
-    return unsupported(
-        fmt::format("\"head_dim\" is {}, it must be even and at most 512", config.head_dim));
+  if (!is_latent(config) && (config.head_dim % 2 != 0 || config.head_dim > kHeadDimMax)) {
+    return unsupported(fmt::format("\"head_dim\" is {}, it must be even and at most {}",
+                                   config.head_dim, kHeadDimMax));
   }
   TRY(check_sizes(config));
+  if (architecture.has_own_full_layers) TRY(read_full_attention(file, config));
+  if (architecture.scales_embedding) {
+    config.embedding_factor = std::sqrt(static_cast<float>(config.hidden));
+  }
   TRY(read_options(file, config));
   TRY(read_experts(file, config));
-  TRY(read_rope(file, config));
-  config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  if (!config.full) TRY(read_rope(file, config));
+  config.attention_scale =
+      architecture.scales_scores ? 1.0f / std::sqrt(static_cast<float>(config.head_dim)) : 1.0f;
   if (is_latent(config) && config.yarn_rope) {
     config.attention_scale *= static_cast<float>(config.yarn_rope->softmax_factor);
   }

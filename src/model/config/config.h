@@ -77,6 +77,16 @@ struct ExpertsConfig {
   float limit = 0;  // of the clamped activation, if the architecture has it
 };
 
+// The layers without a window, in models where these differ from the others (Gemma 4). Only the
+// first `turning_pairs` pairs of dimensions of a head turn, the others are rotated by nothing.
+struct FullAttention {
+  int head_dim = 0;
+  int kv_heads = 0;  // divides those of the other layers
+  bool values_are_keys = false;
+  double rope_theta = 0;
+  int turning_pairs = 0;
+};
+
 struct ModelConfig {
   const Architecture* architecture = nullptr;
   int vocab_size = 0;
@@ -103,6 +113,9 @@ struct ModelConfig {
   int rotary_dims = 0;        // the first dimensions of a head are rotated, the rest not
   float attention_scale = 0;  // applied to the scores
   int value_dim = 0;          // of a head's output; head_dim except for latent attention
+  float embedding_factor = 1;
+  float logit_cap = 0;  // c: logits are c * tanh(logit / c); 0: as they are
+  std::optional<FullAttention> full;
   LatentConfig latent;
   ExpertsConfig experts;
   std::vector<LayerTraits> traits;  // (layers)

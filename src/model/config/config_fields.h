@@ -17,6 +17,7 @@ namespace lockstep {
 inline constexpr int64_t kSizeMax = 1 << 24;  // for any dimension
 inline constexpr int64_t kLayersMax = 1024;
 inline constexpr int64_t kLayerExpertsMax = 2048;
+inline constexpr int64_t kHeadDimMax = 512;  // of heads with keys of their own
 
 inline Error corrupt(std::string message) {
   return {ErrorCode::kCorrupt, std::move(message)};

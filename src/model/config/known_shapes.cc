@@ -286,6 +286,32 @@ constexpr std::string_view kMiniMaxM2Shape = R"(
  "use_routing_bias": true, "max_position_embeddings": 196608, "rms_norm_eps": 1e-06,
  "rope_theta": 5000000, "tie_word_embeddings": false})";
 
+constexpr std::string_view kGemma431b = R"(
+{"architectures": ["Gemma4ForCausalLM"], "vocab_size": 262144, "hidden_size": 5376,
+ "intermediate_size": 21504, "num_hidden_layers": 60, "num_attention_heads": 32,
+ "num_key_value_heads": 16, "num_global_key_value_heads": 4, "head_dim": 256,
+ "global_head_dim": 512, "attention_k_eq_v": true, "sliding_window": 1024,
+ "hidden_activation": "gelu_pytorch_tanh", "final_logit_softcapping": 30.0, "layer_types": [
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
+ "max_position_embeddings": 262144, "rms_norm_eps": 1e-06, "rope_parameters":
+ {"full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0, "rope_type":
+ "proportional"}, "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}},
+ "tie_word_embeddings": true})";
+
 constexpr KnownShape kShapes[] = {
     {"llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct", kLlama321b},
     {"llama-3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", kLlama323b},
@@ -321,6 +347,7 @@ constexpr KnownShape kShapes[] = {
     {"glm-4.6", "zai-org/GLM-4.6", kGlm46},
     {"glm-4.7-flash", "zai-org/GLM-4.7-Flash", kGlm47Flash},
     {"minimax-m2", "MiniMaxAI/MiniMax-M2", kMiniMaxM2Shape},
+    {"gemma-4-31b", "google/gemma-4-31B-it", kGemma431b},
 };
 
 }  // namespace

@@ -9,10 +9,13 @@ namespace lockstep {
 namespace {
 
 // In the absorbed form the latent is the key of all heads, and its first part is their value.
-StateTraits state_of(Mixer mixer, const ModelConfig& config) {
+StateTraits state_of(Mixer mixer, const ModelConfig& config, bool is_full) {
   switch (mixer) {
-    case Mixer::kAttention:
-      return {.heads = config.kv_heads, .key_dim = config.head_dim, .value_dim = config.head_dim};
+    case Mixer::kAttention: {
+      const int heads = is_full ? config.full->kv_heads : config.kv_heads;
+      const int head_dim = is_full ? config.full->head_dim : config.head_dim;
+      return {.heads = heads, .key_dim = head_dim, .value_dim = head_dim};
+    }
     case Mixer::kLatentAttention:
       return {.heads = 1,
               .is_shared = true,
@@ -25,7 +28,7 @@ StateTraits state_of(Mixer mixer, const ModelConfig& config) {
 
 }  // namespace
 
-bool is_stored(When when, const ModelConfig& config) {
+bool is_stored(When when, const ModelConfig& config, int layer) {
   switch (when) {
     case When::kAlways:
       return true;
@@ -41,6 +44,8 @@ bool is_stored(When when, const ModelConfig& config) {
       return config.latent.query_rank > 0;
     case When::kNoQueryLatent:
       return config.latent.query_rank == 0;
+    case When::kOwnValues:
+      return !(config.full && config.full->values_are_keys && config.layer(layer).window == 0);
   }
   LOCKSTEP_CHECK(false);
   return false;
@@ -55,11 +60,16 @@ void resolve_traits(ModelConfig& config) {
     traits.scores = kind.scores;
     traits.gating = kind.gating;
     traits.joins_head_norms = config.head_norms && config.architecture->joins_head_norms;
-    traits.state = state_of(kind.mixer, config);
+    const bool is_full = config.full && traits.window == 0;
+    traits.norms_values = config.architecture->norms_values;
+    traits.has_full_rope = is_full;
+    traits.head_dim = is_full ? config.full->head_dim : config.head_dim;
+    traits.value_dim = is_full ? config.full->head_dim : config.value_dim;
+    traits.state = state_of(kind.mixer, config, is_full);
     for (const std::span<const WeightSpec> specs :
          {kind.mixer_weights, kind.feed_forward_weights}) {
       for (const WeightSpec& spec : specs) {
-        if (is_stored(spec.when, config)) traits.weights.set(static_cast<size_t>(spec.role));
+        if (is_stored(spec.when, config, layer)) traits.weights.set(static_cast<size_t>(spec.role));
       }
     }
   }

@@ -27,6 +27,11 @@ struct LayerTraits {
   Gating gating = Gating::kSilu;
   int window = 0;                 // attention reaches back this many positions; 0: all
   bool joins_head_norms = false;  // if it has these: over all heads of all ranks, not over each
+  // One head of queries and keys, and of the output; equal except for latent attention.
+  int head_dim = 0;
+  int value_dim = 0;
+  bool norms_values = false;
+  bool has_full_rope = false;  // is rotated by ModelConfig::full_rope
   StateTraits state;
   std::bitset<kRoleCount> weights;
 
@@ -36,7 +41,8 @@ struct LayerTraits {
 };
 
 // Whether a checkpoint of this model has the weights of such a row.
-bool is_stored(When when, const ModelConfig& config);
+// `layer`: -1 for weights that no layer has.
+bool is_stored(When when, const ModelConfig& config, int layer);
 // Completes `config.traits`, whose `has_experts` and `window` have been read. An architecture whose
 // layers all have experts needs no list of them.
 void resolve_traits(ModelConfig& config);

@@ -20,6 +20,12 @@ Status expect_flag(const Json& file, std::string_view key, bool expected) {
   return unsupported(fmt::format("\"{}\": {} is not supported yet", key, !expected));
 }
 
+Status expect_none(const Json& file, std::string_view key) {
+  const int64_t value = TRY(get_int(file, key)).value_or(0);
+  if (value == 0) return Ok{};
+  return unsupported(fmt::format("\"{}\" is {}, only 0 is supported", key, value));
+}
+
 // Linear attention in some of the layers is a 0 in MiniMax's list.
 Status refuse_linear_attention(const Json& file) {
   const Json* types = find(file, "attn_type_list");
@@ -37,16 +43,21 @@ Status refuse_linear_attention(const Json& file) {
 Status refuse_in_experts(const Json& file) {
   TRY(expect_text(file, "scoring_func", "sigmoid"));
   TRY(expect_flag(file, "use_routing_bias", true));
-  const int64_t shared = TRY(get_int(file, "shared_intermediate_size")).value_or(0);
-  if (shared == 0) return Ok{};
-  return unsupported(
-      fmt::format("\"shared_intermediate_size\" is {}, only 0 is supported", shared));
+  return expect_none(file, "shared_intermediate_size");
+}
+
+Status refuse_in_gemma(const Json& file) {
+  TRY(expect_text(file, "hidden_activation", "gelu_pytorch_tanh"));
+  TRY(expect_flag(file, "enable_moe_block", false));
+  TRY(expect_none(file, "hidden_size_per_layer_input"));
+  return expect_none(file, "num_kv_shared_layers");
 }
 
 }  // namespace
 
 Status refuse_unknown_features(const Json& file, const Architecture& architecture) {
   TRY(expect_flag(file, "mlp_bias", false));
+  if (architecture.has_own_full_layers) return refuse_in_gemma(file);
   const std::string act = TRY(get_string(file, "hidden_act")).value_or("silu");
   if (act != "silu" && act != "swish") {
     return unsupported(

@@ -1,6 +1,7 @@
 #include "model/forward/buffers.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace lockstep {
 namespace {
@@ -46,17 +47,33 @@ class Allocator {
     const size_t list_bytes = memory_.page_list_entries_max * sizeof(int32_t);
     b.page_lists = {TRY(device_.allocate(list_bytes, Access::kDevice)), 0};
     TRY(allocate(hidden(), {&b.hidden, &b.normed, &b.selected}));
+    const std::optional<FullAttention>& full = config().full;
+    TRY(allocate(full ? static_cast<size_t>(full->head_dim) : 0, {&b.full_rope}));
     return allocate(static_cast<size_t>(config().head_dim), {&b.rope});
   }
 
   Status allocate_attention() {
-    const auto head_dim = static_cast<size_t>(config().head_dim);
     const auto heads = static_cast<size_t>(cut().heads(memory_.rank).size());
-    const auto kv_heads = static_cast<size_t>(cut().kv_heads(memory_.rank).size());
+    size_t head_dim = 0, value_dim = 0, key_width = 0;
+    for (const LayerTraits& layer : config().traits) {
+      const int kv_heads = layer.is_latent() ? config().kv_heads : layer.state.heads;
+      const int own = cut().kv_heads(memory_.rank, kv_heads).size();
+      head_dim = std::max(head_dim, static_cast<size_t>(layer.head_dim));
+      value_dim = std::max(value_dim, static_cast<size_t>(layer.value_dim));
+      key_width = std::max(key_width, static_cast<size_t>(own * layer.head_dim));
+    }
+    if (needs_constants(config())) TRY(allocate_constants(head_dim));
     TRY(allocate(joined_heads(), {&buffers_.head_squares}));
     TRY(allocate(heads * head_dim, {&buffers_.query}));
-    TRY(allocate(heads * static_cast<size_t>(config().value_dim), {&buffers_.mixed}));
-    return allocate(kv_heads * head_dim, {&buffers_.key, &buffers_.value});
+    TRY(allocate(heads * value_dim, {&buffers_.mixed}));
+    return allocate(key_width, {&buffers_.key, &buffers_.value});
+  }
+
+  Status allocate_constants(size_t head_dim) {
+    const BufferId buffer = TRY(device_.allocate((1 + head_dim) * sizeof(float), Access::kDevice));
+    buffers_.embedding_factor = {buffer, 0};
+    buffers_.ones = {buffer, 1};
+    return Ok{};
   }
 
   Status allocate_latents() {
@@ -108,6 +125,10 @@ class Allocator {
 
 }  // namespace
 
+bool needs_constants(const ModelConfig& config) {
+  return config.embedding_factor != 1 || config.layer(0).norms_values;
+}
+
 Result<PassBuffers> allocate_buffers(const ModelMemory& memory, Device& device) {
   return Allocator(memory, device).run();
 }
@@ -117,7 +138,7 @@ size_t StateShape::bytes(KvKind kind) const {
 }
 
 StateShape state_shape(const StateTraits& state, const Cut& cut, int rank) {
-  const Range heads = state.is_shared ? Range{0, state.heads} : cut.kv_heads(rank);
+  const Range heads = state.is_shared ? Range{0, state.heads} : cut.kv_heads(rank, state.heads);
   return {heads, state.key_dim, state.value_dim};
 }
 

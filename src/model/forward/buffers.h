@@ -28,11 +28,16 @@ struct ModelMemory {
 // Places on the device, each for `tokens_max` tokens (the second_ ones for half as many).
 struct PassBuffers {
   Slice positions, list_offsets, page_lists, page, slot, rows, places, outputs, hidden_outputs;
-  Slice rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
+  Slice rope, full_rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
   Slice query_latent, kv_latent, absorbed, mixed_latent, head_squares;
   Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;
+  Slice embedding_factor;  // one number
+  Slice ones;              // the weights of norms without weights
   BufferId partials{}, sum{}, second_partials{}, second_sum{}, logits{};
 };
+
+// Whether there are `embedding_factor` and `ones`, which the model writes once.
+bool needs_constants(const ModelConfig& config);
 
 // Contents are undefined.
 Result<PassBuffers> allocate_buffers(const ModelMemory& memory, Device& device);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "model/forward/rope.h"
 
 namespace lockstep {
@@ -59,7 +61,16 @@ Model::Model(const ModelOptions& options, Cut cut, Group& group, Device& device,
       limits_(limits),
       rank_(group.rank()),
       kv_(options.kv),
-      frequencies_(rope_frequencies(options.config)) {}
+      frequencies_(rope_frequencies(options.config)),
+      full_frequencies_(full_rope_frequencies(options.config)) {}
+
+void Model::write_constants() {
+  std::vector<float> values{config_.embedding_factor};
+  for (const LayerTraits& layer : config_.traits) {
+    values.resize(std::max(values.size(), 1 + static_cast<size_t>(layer.head_dim)), 1.0f);
+  }
+  device_.write(buffers_.embedding_factor, std::as_bytes(std::span<const float>(values)));
+}
 
 Status Model::allocate() {
   const ModelMemory memory{
@@ -73,7 +84,8 @@ Status Model::allocate() {
       .page_list_entries_max = static_cast<size_t>(limits_.page_list_entries_max)};
   state_ = TRY(allocate_state(memory, device_));
   buffers_ = TRY(allocate_buffers(memory, device_));
-  rope_.reserve(memory.tokens_max * 2 * frequencies_.size());
+  rope_.reserve(memory.tokens_max * 2 * std::max(frequencies_.size(), full_frequencies_.size()));
+  if (needs_constants(config_)) write_constants();
   return Ok{};
 }
 

@@ -113,8 +113,12 @@ class Model {
 
   Model(const ModelOptions& options, Cut cut, Group& group, Device& device, BatchLimits limits);
   Status allocate();
+  void write_constants();
 
+  template <class Visit>
+  void visit_pieces(int32_t page, Visit visit) const;  // in model_pages.cc
   void write_batch(const Batch& batch);
+  void write_rope(const Batch& batch, std::span<const double> frequencies, Slice table);
   void embed(const Batch& batch);
   void queue_layer(int layer);
   void queue_turn(const Turn& turn);
@@ -158,6 +162,8 @@ class Model {
   void add_sum(BatchHalf& half);
   // The norm of the hidden state, after adding a pending sum.
   void norm_hidden(Slice weight, BatchHalf& half);
+  // The norm of a pending sum by itself, if the layer has this one.
+  void norm_sum(int layer, Role norm, BatchHalf& half);
   void norm_rows(Slice rows, size_t count, Slice output);
 
   ModelConfig config_;
@@ -170,7 +176,8 @@ class Model {
   BatchLimits limits_;
   int rank_;
   KvKind kv_;
-  std::vector<double> frequencies_;  // of the rotary pairs
+  std::vector<double> frequencies_;       // of the rotary pairs
+  std::vector<double> full_frequencies_;  // of those of ModelConfig::full
   Weights weights_;
   PassBuffers buffers_;
   StateBuffer state_;

@@ -11,6 +11,7 @@ namespace lockstep {
 namespace {
 
 Activation activation_of(Gating gating) {
+  if (gating == Gating::kGelu) return Activation::kGeluMul;
   return gating == Gating::kSilu ? Activation::kSiluMul : Activation::kClampedSwiglu;
 }
 
@@ -101,12 +102,17 @@ void Model::write_batch(const Batch& batch) {
     }
     device_.write(buffers_.factors, std::as_bytes(std::span<const float>(factors_)));
   }
+  write_rope(batch, frequencies_, buffers_.rope);
+  if (config_.full) write_rope(batch, full_frequencies_, buffers_.full_rope);
+}
+
+void Model::write_rope(const Batch& batch, std::span<const double> frequencies, Slice table) {
   const double factor = config_.yarn_rope ? config_.yarn_rope->attention_factor : 1;
   rope_.clear();
   for (int32_t position : batch.positions) {
-    append_rope_row(frequencies_, position, static_cast<float>(factor), rope_);
+    append_rope_row(frequencies, position, static_cast<float>(factor), rope_);
   }
-  device_.write(buffers_.rope, std::as_bytes(std::span<const float>(rope_)));
+  device_.write(table, std::as_bytes(std::span<const float>(rope_)));
 }
 
 void Model::attention(int layer, BatchHalf& half) {
@@ -124,6 +130,7 @@ void Model::attention(int layer, BatchHalf& half) {
 
 // The bias of a product that is summed over ranks is added once, after the sum.
 void Model::finish_attention(int layer, BatchHalf& half) {
+  norm_sum(layer, Role::kAttentionPostNorm, half);
   if (!config_.layer(layer).has(Role::kAttentionOutBias)) return;
   add_sum(half);
   device_.queue(AddBias{half.hidden, layer_weights(layer).vector(Role::kAttentionOutBias),
@@ -176,7 +183,9 @@ void Model::mix(int layer, const BatchHalf& half) {
 void Model::project(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LayerTraits& traits = config_.layer(layer);
-  const int head_dim = config_.head_dim;
+  const int head_dim = traits.head_dim;
+  const Slice rope = traits.has_full_rope ? half.full_rope : half.rope;
+  const int pairs = traits.has_full_rope ? head_dim / 2 : config_.rotary_dims / 2;
   const auto add_bias = [&](Role bias, Slice x, int heads) {
     if (!traits.has(bias)) return;
     device_.queue(AddBias{x, weights.vector(bias), half.tokens, heads * head_dim});
@@ -186,15 +195,25 @@ void Model::project(int layer, BatchHalf& half) {
       device_.queue(RmsNorm{x, weights.vector(norm), half.tokens * heads, head_dim,
                             config_.norm_epsilon, x, head_dim});
     }
-    device_.queue(Rope{x, half.rope, half.tokens, heads, head_dim, config_.rotary_dims / 2});
+    device_.queue(Rope{x, rope, half.tokens, heads, head_dim, pairs});
   };
-  const int heads = cut_.heads(rank_).size(), kv_heads = cut_.kv_heads(rank_).size();
+  const int heads = cut_.heads(rank_).size();
+  const int kv_heads = cut_.kv_heads(rank_, traits.state.heads).size();
+  const bool has_values = traits.has(Role::kValue);
   device_.queue(Matmul{half.normed,
                        half.tokens,
                        {{weights.matrix(Role::kQuery), half.query},
                         {weights.matrix(Role::kKey), half.key},
                         {weights.matrix(Role::kValue), half.value}},
-                       3});
+                       has_values ? 3 : 2});
+  if (!has_values) {
+    const int width = kv_heads * head_dim;
+    device_.queue(CopyColumns{half.key, half.tokens, width, half.value, width});
+  }
+  if (traits.norms_values) {
+    device_.queue(RmsNorm{half.value, buffers_.ones, half.tokens * kv_heads, head_dim,
+                          config_.norm_epsilon, half.value, head_dim});
+  }
   add_bias(Role::kQueryBias, half.query, heads);
   add_bias(Role::kKeyBias, half.key, kv_heads);
   add_bias(Role::kValueBias, half.value, kv_heads);
@@ -226,7 +245,8 @@ GatedUp Model::gated_up(int layer, const BatchHalf& half, Role gate, Role up) co
           .input = half.normed,
           .tokens = half.tokens,
           .scratch = half.up,
-          .output = half.gate};
+          .output = half.gate,
+          .activation = activation_of(config_.layer(layer).gating)};
 }
 
 // Every rank makes the same choice of experts; each computes its columns of every chosen one.
@@ -282,7 +302,15 @@ void Model::experts(int layer, const BatchHalf& half) {
 
 // There is nothing to finish before a stage's first layer.
 void Model::finish_feed_forward(int layer, BatchHalf& half) {
-  if (!half.has_sum || !config_.layer(layer).has(Role::kExpertDownBias)) return;
+  if (!half.has_sum) return;
+  const LayerTraits& traits = config_.layer(layer);
+  norm_sum(layer, Role::kFeedForwardPostNorm, half);
+  if (traits.has(Role::kLayerScale)) {
+    add_sum(half);
+    const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
+    device_.queue(Scale{half.hidden, layer_weights(layer).vector(Role::kLayerScale), count});
+  }
+  if (!traits.has(Role::kExpertDownBias)) return;
   add_sum(half);
   device_.queue(AddExpertBias{.bias = layer_weights(layer).vector(Role::kExpertDownBias),
                               .chosen = half.chosen,

@@ -36,6 +36,8 @@ void Model::embed(const Batch& batch) {
                          .count = batch.token_count(),
                          .columns = config_.hidden,
                          .output = buffers_.hidden});
+  if (config_.embedding_factor == 1) return;
+  device_.queue(Scale{buffers_.hidden, buffers_.embedding_factor, batch.tokens.size() * hidden});
 }
 
 Status Model::gather_parts() {
@@ -59,6 +61,10 @@ void Model::queue_outputs(const Batch& batch) {
     device_.queue(Matmul{buffers_.selected,
                          static_cast<int>(batch.outputs.size()),
                          {{weights_.shared.matrix(Role::kLogits), {buffers_.logits, 0}}}});
+    if (config_.logit_cap > 0) {
+      const auto own = static_cast<size_t>(cut_.vocabulary(rank_).size());
+      device_.queue(Cap{{buffers_.logits, 0}, batch.outputs.size() * own, config_.logit_cap});
+    }
   }
 }
 

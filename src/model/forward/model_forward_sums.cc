@@ -27,6 +27,7 @@ Model::BatchHalf Model::half_of(int begin, int tokens) const {
     skip(*word, 1);
   }
   skip(half.rope, config_.rotary_dims / 2 * 2);
+  if (config_.full) skip(half.full_rope, config_.full->head_dim);
   skip(half.hidden, config_.hidden);
   skip(half.chosen, config_.experts.chosen);
   skip(half.chosen_weights, config_.experts.chosen);
@@ -72,6 +73,16 @@ void Model::add_sum(BatchHalf& half) {
   const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
   device_.queue(Add{.x = {half.sum, 0}, .count = count, .sum = half.hidden});
   half.has_sum = false;
+}
+
+void Model::norm_sum(int layer, Role norm, BatchHalf& half) {
+  if (!config_.layer(layer).has(norm)) return;
+  device_.queue(RmsNorm{.x = {half.sum, 0},
+                        .weight = layer_weights(layer).vector(norm),
+                        .tokens = half.tokens,
+                        .columns = config_.hidden,
+                        .epsilon = config_.norm_epsilon,
+                        .y = {half.sum, 0}});
 }
 
 void Model::norm_hidden(Slice weight, BatchHalf& half) {

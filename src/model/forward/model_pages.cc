@@ -1,46 +1,72 @@
 // Copies pages of state between a device and the host.
+#include <algorithm>
+
 #include "base/check.h"
 #include "model/forward/model.h"
 
 namespace lockstep {
 namespace {
 
-// Calls `visit` with the place of each piece in the state, in the order of PageShape: for every
-// layer and head the keys, then the values.
-template <class Visit>
-void visit_pieces(const PageShape& shape, std::span<const LayerPages> layers, int32_t page,
-                  Visit visit) {
-  const size_t elements = shape.block_bytes / 2 / Slice::kElementBytes;
-  for (int layer = shape.layer_begin; layer < shape.layer_end; ++layer) {
-    const LayerPages& of = layers[static_cast<size_t>(layer)];
-    const size_t begin = static_cast<size_t>(page) * of.page_stride;
-    for (size_t head = 0; head < static_cast<size_t>(of.kv_heads); ++head) {
-      for (const Slice& kind : {of.keys, of.values}) {
-        visit(Slice{kind.buffer, kind.offset + begin + head * elements});
-      }
-    }
-  }
+// The key/value heads of the layer that has the most. A layer with fewer has each of its heads in
+// several blocks of a page.
+int block_heads(const ModelConfig& config) {
+  int most = 0;
+  for (const LayerTraits& layer : config.traits) most = std::max(most, layer.state.heads);
+  return most;
+}
+
+size_t piece_bytes(KvKind kind, const LayerTraits& layer) {
+  return page_head_stride(kind, layer.state.key_dim);
 }
 
 }  // namespace
 
+// Calls `visit` with the place of each piece in the state and its bytes, in the order of PageShape:
+// for every layer and head the keys, then the values, and the bytes of the block that are left.
+template <class Visit>
+void Model::visit_pieces(int32_t page, Visit visit) const {
+  const PageShape shape = page_shape();
+  const int heads = block_heads(config_);
+  for (int layer = shape.layer_begin; layer < shape.layer_end; ++layer) {
+    const LayerPages& of = state_.layers[static_cast<size_t>(layer)];
+    const StateTraits& state = config_.layer(layer).state;
+    const int first = state_shape(state, cut_, rank_).heads.begin;
+    const size_t bytes = piece_bytes(kv_, config_.layer(layer));
+    const size_t begin = static_cast<size_t>(page) * of.page_stride;
+    for (int head = shape.head_begin; head < shape.head_end; ++head) {
+      const auto own = static_cast<size_t>(head * state.heads / heads - first);
+      const size_t at = begin + own * bytes / Slice::kElementBytes;
+      const size_t rest = shape.block_bytes - 2 * bytes;
+      visit(Slice{of.keys.buffer, of.keys.offset + at}, bytes, 0);
+      visit(Slice{of.values.buffer, of.values.offset + at}, bytes, rest);
+    }
+  }
+}
+
 PageShape Model::page_shape() const {
-  const StateShape state = state_shape(config_.layer(layers_.begin).state, cut_, rank_);
+  StateTraits widest = config_.layer(layers_.begin).state;
+  widest.heads = block_heads(config_);
+  size_t most_bytes = 0;
+  for (const LayerTraits& layer : config_.traits) {
+    most_bytes = std::max(most_bytes, piece_bytes(kv_, layer));
+  }
+  const StateShape state = state_shape(widest, cut_, rank_);
   return {.layer_begin = layers_.begin,
           .layer_end = layers_.end,
           .head_begin = state.heads.begin,
           .head_end = state.heads.end,
-          .block_bytes = 2 * page_head_stride(kv_, state.key_dim)};
+          .block_bytes = 2 * most_bytes};
 }
 
 Status Model::read_page(int32_t page, std::span<std::byte> bytes) {
   const PageShape shape = page_shape();
   LOCKSTEP_CHECK(page >= 0 && page < limits_.pages && bytes.size() == shape.page_bytes());
   TRY(device_.wait());
-  const size_t piece = shape.block_bytes / 2;
-  visit_pieces(shape, state_.layers, page, [&](Slice from) {
+  visit_pieces(page, [&](Slice from, size_t piece, size_t rest) {
     device_.read(from, bytes.first(piece));
-    bytes = bytes.subspan(piece);
+    const auto unused = bytes.subspan(piece, rest);
+    std::fill(unused.begin(), unused.end(), std::byte{0});
+    bytes = bytes.subspan(piece + rest);
   });
   return Ok{};
 }
@@ -48,10 +74,9 @@ Status Model::read_page(int32_t page, std::span<std::byte> bytes) {
 void Model::write_page(int32_t page, std::span<const std::byte> bytes) {
   const PageShape shape = page_shape();
   LOCKSTEP_CHECK(page >= 0 && page < limits_.pages && bytes.size() == shape.page_bytes());
-  const size_t piece = shape.block_bytes / 2;
-  visit_pieces(shape, state_.layers, page, [&](Slice to) {
+  visit_pieces(page, [&](Slice to, size_t piece, size_t rest) {
     device_.write(to, bytes.first(piece));
-    bytes = bytes.subspan(piece);
+    bytes = bytes.subspan(piece + rest);
   });
 }
 

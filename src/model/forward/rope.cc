@@ -59,6 +59,17 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
   return frequencies;
 }
 
+std::vector<double> full_rope_frequencies(const ModelConfig& config) {
+  if (!config.full) return {};
+  const FullAttention& full = *config.full;
+  std::vector<double> frequencies(static_cast<size_t>(full.head_dim / 2));
+  for (int i = 0; i < full.turning_pairs; ++i) {
+    const double exponent = -2.0 * i / full.head_dim;
+    frequencies[static_cast<size_t>(i)] = exp_f64(exponent * log_f64(full.rope_theta));
+  }
+  return frequencies;
+}
+
 void append_rope_row(std::span<const double> frequencies, int32_t position, float factor,
                      std::vector<float>& table) {
   const size_t begin = table.size();

@@ -132,8 +132,7 @@ Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares,
 }
 
 Cut::Cut(const ModelConfig& config, const CutOptions& options, Shares shares)
-    : value_dim_(config.value_dim),
-      heads_per_kv_(config.heads_per_kv()),
+    : heads_per_kv_(config.heads_per_kv()),
       heads_per_leaf_(config.heads / shares.heads.leaf_count()),
       ffn_columns_(config.ffn),
       expert_columns_(config.experts.ffn),
@@ -153,10 +152,11 @@ Range Cut::heads(int rank) const {
   return {heads_.begin(rank) * heads_per_leaf_, heads_.end(rank) * heads_per_leaf_};
 }
 
-Range Cut::kv_heads(int rank) const {
+Range Cut::kv_heads(int rank, int all) const {
   const Range own = heads(rank);
   if (own.size() == 0) return {};
-  return {own.begin / heads_per_kv_, (own.end + heads_per_kv_ - 1) / heads_per_kv_};
+  const int heads_per_kv = head_count() / all;
+  return {own.begin / heads_per_kv, (own.end + heads_per_kv - 1) / heads_per_kv};
 }
 
 Range Cut::first_kv_heads(int rank) const {
@@ -191,8 +191,8 @@ Range Cut::kv_latent(int rank) const {
   return latent_rows(latent_begins_, rank, latent_leaf_count(query_latent_rows_), kv_latent_rows_);
 }
 
-std::vector<LeafStep> Cut::head_steps(int rank) const {
-  return steps_for(heads_.nodes(rank), [&](int) { return heads_per_leaf_ * value_dim_; });
+std::vector<LeafStep> Cut::head_steps(int rank, int value_dim) const {
+  return steps_for(heads_.nodes(rank), [&](int) { return heads_per_leaf_ * value_dim; });
 }
 
 std::vector<LeafStep> Cut::ffn_steps(int rank) const {

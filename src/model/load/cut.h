@@ -51,9 +51,10 @@ class Cut {
 
   int rank_count() const { return heads_.rank_count(); }
   int head_count() const { return heads_per_leaf_ * heads_.leaf_count(); }
-  int kv_head_count() const { return head_count() / heads_per_kv_; }
-  Range heads(int rank) const;           // query heads
-  Range kv_heads(int rank) const;        // those that its query heads use
+  Range heads(int rank) const;  // query heads
+  // Key/value heads that its query heads use: of the model's, or of `all` in a layer with fewer.
+  Range kv_heads(int rank) const { return kv_heads(rank, head_count() / heads_per_kv_); }
+  Range kv_heads(int rank, int all) const;
   Range first_kv_heads(int rank) const;  // those whose first query head it has: each has one rank
   Range ffn(int rank) const;             // feed-forward columns
   Range expert_ffn(int rank) const;      // of each expert
@@ -70,7 +71,7 @@ class Cut {
   const LeafShares& expert_shares() const { return experts_; }
 
   // The kernels' steps for a rank's columns of a matrix whose products are summed over ranks.
-  std::vector<LeafStep> head_steps(int rank) const;
+  std::vector<LeafStep> head_steps(int rank, int value_dim) const;
   std::vector<LeafStep> ffn_steps(int rank) const;
   std::vector<LeafStep> expert_steps(int rank) const;
   std::vector<LeafStep> shared_steps(int rank) const;
@@ -82,7 +83,6 @@ class Cut {
   };
   Cut(const ModelConfig& config, const CutOptions& options, Shares shares);
 
-  int value_dim_;
   int heads_per_kv_;
   int heads_per_leaf_;
   int ffn_columns_;

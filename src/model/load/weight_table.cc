@@ -1,5 +1,6 @@
 #include "model/load/weight_table.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/check.h"
@@ -36,9 +37,8 @@ Shape latent_shape_of(Role role, const ModelConfig& config) {
   }
 }
 
-Shape shape_of(Role role, const ModelConfig& config) {
-  const int query_rank = config.latent.query_rank;
-  const bool joins_norms = config.architecture->joins_head_norms;
+Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
+  const int query_rank = config.latent.query_rank, kv_heads = layer.state.heads;
   switch (role) {
     case Role::kEmbedding:
     case Role::kLogits:
@@ -46,23 +46,25 @@ Shape shape_of(Role role, const ModelConfig& config) {
     case Role::kFinalNorm:
     case Role::kAttentionNorm:
     case Role::kFeedForwardNorm:
+    case Role::kAttentionPostNorm:
+    case Role::kFeedForwardPostNorm:
       return vector_of(config.hidden);
     case Role::kQueryNorm:
-      return vector_of(config.head_dim * (joins_norms ? config.heads : 1));
+      return vector_of(layer.head_dim * (layer.joins_head_norms ? config.heads : 1));
     case Role::kKeyNorm:
-      return vector_of(config.head_dim * (joins_norms ? config.kv_heads : 1));
+      return vector_of(layer.head_dim * (layer.joins_head_norms ? kv_heads : 1));
     case Role::kQueryBias:
-      return vector_of(config.heads * config.head_dim);
+      return vector_of(config.heads * layer.head_dim);
     case Role::kKeyBias:
     case Role::kValueBias:
-      return vector_of(config.kv_heads * config.head_dim);
+      return vector_of(kv_heads * layer.head_dim);
     case Role::kQuery:
-      return {config.heads * config.head_dim, query_rank > 0 ? query_rank : config.hidden};
+      return {config.heads * layer.head_dim, query_rank > 0 ? query_rank : config.hidden};
     case Role::kKey:
     case Role::kValue:
-      return {config.kv_heads * config.head_dim, config.hidden};
+      return {kv_heads * layer.head_dim, config.hidden};
     case Role::kAttentionOut:
-      return {config.hidden, config.heads * config.value_dim};
+      return {config.hidden, config.heads * layer.value_dim};
     case Role::kGate:
     case Role::kUp:
       return {config.ffn, config.hidden};
@@ -82,6 +84,8 @@ Shape shape_of(Role role, const ModelConfig& config) {
       return {config.experts.shared_ffn, config.hidden};
     case Role::kSharedDown:
       return {config.hidden, config.experts.shared_ffn};
+    case Role::kLayerScale:
+      return vector_of(1);
     case Role::kSinks:
       return vector_of(config.heads);
     case Role::kAttentionOutBias:
@@ -115,16 +119,17 @@ Range scaled(Range range, int factor) {
 std::vector<Weight> weight_table(const ModelConfig& config) {
   std::vector<Weight> table;
   const auto add = [&](const WeightSpec& spec, int layer, int expert) {
-    const Shape shape = shape_of(spec.role, config);
+    const LayerTraits& traits = config.layer(std::max(layer, 0));
+    const Shape shape = shape_of(spec.role, config, traits);
     std::string name(spec.name);
     replace(name, "{L}", layer);
     replace(name, "{E}", expert);
     table.push_back({spec.role, layer, expert, std::move(name), spec.split, shape.is_vector,
-                     shape.rows, shape.columns});
+                     shape.rows, shape.columns, traits.state.heads});
   };
   const auto add_all = [&](std::span<const WeightSpec> specs, int layer) {
     for (const WeightSpec& spec : specs) {
-      if (!is_stored(spec.when, config)) continue;
+      if (!is_stored(spec.when, config, layer)) continue;
       const bool is_of_experts = spec.name.find("{E}") != std::string_view::npos;
       if (!is_of_experts) add(spec, layer, -1);
       for (int e = 0; is_of_experts && e < config.experts.count; ++e) add(spec, layer, e);
@@ -148,7 +153,8 @@ WeightPart part_of(const Weight& weight, const Cut& cut, int rank) {
     case Split::kHeads:
       return {scaled(cut.heads(rank), weight.rows / cut.head_count()), all_columns};
     case Split::kKvHeads:
-      return {scaled(cut.kv_heads(rank), weight.rows / cut.kv_head_count()), all_columns};
+      return {scaled(cut.kv_heads(rank, weight.kv_heads), weight.rows / weight.kv_heads),
+              all_columns};
     case Split::kHeadColumns:
       return {all_rows, scaled(cut.heads(rank), weight.columns / cut.head_count())};
     case Split::kQueryLatent:

@@ -21,6 +21,7 @@ struct Weight {
   bool is_vector = false;  // a norm or a bias: one column, so that a part is a range of rows
   int rows = 0;
   int columns = 0;
+  int kv_heads = 0;  // of its layer; 0 if it has none
 };
 
 // A rank's part of a weight.

@@ -299,7 +299,9 @@ class Loader {
   }
 
   std::vector<LeafStep> steps_of(const Weight& weight, const WeightPart& part) const {
-    if (weight.split == Split::kHeadColumns) return cut_.head_steps(rank_);
+    if (weight.split == Split::kHeadColumns) {
+      return cut_.head_steps(rank_, weight.columns / cut_.head_count());
+    }
     if (weight.split == Split::kFfnColumns) return cut_.ffn_steps(rank_);
     if (weight.split == Split::kExpertFfnColumns) return cut_.expert_steps(rank_);
     if (weight.split == Split::kSharedFfnColumns) return cut_.shared_steps(rank_);
