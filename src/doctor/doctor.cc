@@ -129,16 +129,14 @@ Result<Json> ask_node(uint16_t http_port) {
 Findings examine_gpus_apart(const std::string& program) {
   const auto answer = run_program(
       {.program = program, .arguments = {"doctor", "--gpus", "--json"}, .timeout = kGpuTimeout});
-  const auto json = answer.ok() ? parse_json(answer.value().output) : answer.error();
+  if (!answer.ok()) return {unknown_gpus(answer.error().message)};
+  const auto json = parse_json(answer.value().output);
   auto findings = json.ok() ? read_findings(json.value()) : json.error();
   if (findings.ok()) return std::move(findings.value());
-  const int status = answer.ok() ? answer.value().status : 0;
-  if (status > kKilledStatus) {
-    return {unknown_gpus(fmt::format("their test was ended by signal {}, so a driver crashes",
-                                     status - kKilledStatus))};
-  }
-  return {unknown_gpus(answer.ok() ? fmt::format("their test ended with status {}", status)
-                                   : answer.error().message)};
+  const int signal = answer.value().signal(), status = answer.value().status;
+  return {unknown_gpus(
+      signal > 0 ? fmt::format("their test was ended by signal {}, so a driver crashes", signal)
+                 : fmt::format("their test ended with status {}", status))};
 }
 
 Findings examine_gpus() {
@@ -166,16 +164,19 @@ Result<Findings> read_findings(const Json& json) {
   if (list == nullptr || !list->is_array()) return corrupt;
   Findings findings;
   for (const Json& one : list->get_array()) {
-    const auto text = [&](std::string_view name) {
-      const Json* value = find(one, name);
-      const bool is_text = value != nullptr && value->is_string();
-      return is_text ? std::string(value->get_string()) : std::string();
+    const auto text = [&](std::string_view name) -> Result<std::string> {
+      return TRY(get_string(one, name)).value_or("");
     };
+    const std::string name = TRY(text("severity"));
     const auto severity =
         std::find_if(std::begin(kSeverities), std::end(kSeverities),
-                     [&](Severity some) { return severity_text(some).name == text("severity"); });
-    if (severity == std::end(kSeverities) || text("check").empty()) return corrupt;
-    findings.push_back({text("check"), *severity, text("sentence"), text("mend")});
+                     [&](Severity some) { return severity_text(some).name == name; });
+    Finding& finding = findings.emplace_back();
+    finding.check = TRY(text("check"));
+    finding.sentence = TRY(text("sentence"));
+    finding.mend = TRY(text("mend"));
+    if (severity == std::end(kSeverities) || finding.check.empty()) return corrupt;
+    finding.severity = *severity;
   }
   return findings;
 }

@@ -83,7 +83,7 @@ Result<ProgramAnswer> run_program(const ProgramRun& run) {
   if (!end->signalled && end->value == kNotFoundStatus) {
     return Error{ErrorCode::kNotFound, fmt::format("the program {} does not exist", run.program)};
   }
-  answer.status = end->signalled ? kKilledStatus + end->value : end->value;
+  answer.status = end->signalled ? ProgramAnswer::kKilledStatus + end->value : end->value;
   return answer;
 }
 

@@ -24,11 +24,13 @@ struct ProgramRun {
   bool with_errors = false;                   // its stderr goes where its stdout goes
 };
 
-constexpr int kKilledStatus = 128;
-
 struct ProgramAnswer {
   int status = 0;      // its exit status; kKilledStatus + the signal's number if it was killed
   std::string output;  // its stdout; stderr is discarded but for with_errors
+
+  static constexpr int kKilledStatus = 128;
+  // That ended it; 0: none did.
+  int signal() const { return status > kKilledStatus ? status - kKilledStatus : 0; }
 };
 
 // kNotFound: no such program; kTimeout: it did not end in time.

@@ -107,7 +107,8 @@ Result<std::byte*> CpuDevice::take_slab_bytes(size_t bytes) {
 
 void CpuDevice::write(Slice target, std::span<const std::byte> bytes) {
   LOCKSTEP_CHECK(bytes.size() % 4 == 0);
-  LOCKSTEP_CHECK(run_to_turn(0) == queued_.size());  // those before it
+  const size_t before = run_to_turn(0);
+  LOCKSTEP_CHECK(before == queued_.size());  // no turn of the host is among them
   queued_.clear();
   std::byte* to = place(target, bytes.size() / 4);
   if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());

@@ -36,6 +36,7 @@ class CpuDevice : public Device {
  protected:
   // Calls what lend() was given.
   virtual void yield_to_host() { meanwhile_(); }
+  // After each operation; for a device that plays another speed.
   virtual void has_run(const Operation&) {}
   struct Buffer {
     DeviceMemory memory;

@@ -15,6 +15,10 @@ namespace {
 static_assert(kTileRows == kLanes && kTilesOfGroup == kGroupTiles);
 static_assert(kColumnsOfBlock == kBlockColumns && kColumnsOfRun == kPlainRunColumns);
 static_assert(kPositionsOfPage == kPagePositions && kLanesOfNorm == kNormLanes);
+static_assert(kActivateSilu == static_cast<uint32_t>(Activation::kSiluMul) &&
+              kActivateClamped == static_cast<uint32_t>(Activation::kClampedSwiglu) &&
+              kActivateGelu == static_cast<uint32_t>(Activation::kGeluMul));
+static_assert(kSlopeOfGelu == kGeluSlope && kSquareOfGelu == kGeluSquare);
 static_assert(kWordsOfBlock8 * 4 == sizeof(InputBlock8));
 static_assert(kWordsOfBlockF * 4 == sizeof(InputBlockF));
 
@@ -251,9 +255,8 @@ void Planner::plan(const RmsNorm& op) {
 // `sum`: is written too; or none.
 void Planner::plan_norm(NormParams params, size_t tokens, std::initializer_list<MemoryRange> reads,
                         const MemoryRange& sum, Slice output, const MemoryRange& y) {
-  const PlanMatrix* user = user_of(output);
-  const PreparedRows prepared = room_for(user, y, tokens, params.columns, params.stride);
-  if (prepared.form != kPlainInput) params.prepared = prepared.to(*user);
+  const PreparedRows prepared = room_for(user_of(output), y, tokens, params.columns, params.stride);
+  params.prepared = prepared.to;
   params.y = y.begin;
   emit({Kernel::kNorm, {0, 0, params.sum == 0 ? 0u : 1u, prepared.form}}, tokens, 1, params, reads,
        {sum, y, prepared.prepared.range});

@@ -143,8 +143,7 @@ class Planner {
     uint32_t form = kPlainInput;
     int layout = 0;
     Prepared prepared;
-
-    PreparedTo to(const PlanMatrix& user) const { return {user.info, prepared.x}; }
+    PreparedTo to;  // the same for the kernel; none: there is nothing to prepare
   };
   struct RowsOfInput {
     Slice input;

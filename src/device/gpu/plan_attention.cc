@@ -14,6 +14,11 @@ constexpr int kValueDimMax = 512;  // 64 * kColumnsMax in attention.glsl
 // Workgroups that keep a GPU busy.
 constexpr size_t kGroupsEnough = 1024;
 
+// A page's part of a row: columns of values, their maximum and sum, as place_of_part() has it.
+size_t part_bytes(const Attention& op) {
+  return (static_cast<size_t>(op.pages.value_dim) + 2) * 4;
+}
+
 }  // namespace
 
 void Planner::plan(const Attention& op) {
@@ -42,8 +47,7 @@ Planner::Split Planner::split_of(const Attention& op) const {
   if (sharers > 1 && options_.attention_pages_max > 0) {
     sharers = std::max(sharers, groups_of(pages, options_.attention_pages_max));
   }
-  const size_t part_bytes = (static_cast<size_t>(op.pages.value_dim) + 2) * 4;
-  const bool fits = rows * pages * part_bytes <= own_scratch().bytes;
+  const bool fits = rows * pages * part_bytes(op) <= own_scratch().bytes;
   if (pages < options_.split_pages_least || sharers < 2 || !fits) return {};
   return {static_cast<uint32_t>(sharers), static_cast<uint32_t>(pages)};
 }
@@ -81,8 +85,7 @@ AttentionParams Planner::params_of(const Attention& op, const AttentionRanges& r
 void Planner::plan_split_attention(const Attention& op, const Split& split) {
   const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
   const AttentionRanges ranges = ranges_of(op, 0, tokens);
-  const size_t part_bytes = (static_cast<size_t>(op.pages.value_dim) + 2) * 4;
-  const MemoryRange parts{own_scratch().begin, tokens * heads * split.pages * part_bytes, true};
+  const MemoryRange parts{own_scratch().begin, tokens * heads * split.pages * part_bytes(op), true};
   AttentionParams params = params_of(op, ranges);
   params.parts = parts.begin;
   params.sharers = split.sharers;
@@ -90,9 +93,8 @@ void Planner::plan_split_attention(const Attention& op, const Split& split) {
   emit({Kernel::kAttention, {static_cast<uint32_t>(op.pages.kind), 1}}, heads,
        tokens * split.sharers, params,
        {state_of(op.pages), ranges.query, ranges.positions, ranges.offsets, ranges.lists}, {parts});
-  const PlanMatrix* user = user_of(op.output);
-  const PreparedRows prepared = room_for_heads(user, ranges.output, op);
-  if (prepared.form != kPlainInput) params.prepared = prepared.to(*user);
+  const PreparedRows prepared = room_for_heads(user_of(op.output), ranges.output, op);
+  params.prepared = prepared.to;
   emit({Kernel::kAttentionMerge, {0, 0, 0, prepared.form}}, heads, tokens, params,
        {parts, ranges.positions, ranges.sinks}, {ranges.output, prepared.prepared.range});
   keep(prepared);
@@ -110,7 +112,7 @@ void Planner::plan_attention(const Attention& op, size_t begin, size_t count) {
   const PreparedRows prepared = room_for_heads(user, ranges.output, op);
   AttentionParams params = params_of(op, ranges);
   params.parts = states.begin;
-  if (prepared.form != kPlainInput) params.prepared = prepared.to(*user);
+  params.prepared = prepared.to;
   for (uint32_t page = 0; page < pages; page += some) {
     params.page_begin = page;
     params.page_end = std::min(pages, page + some);

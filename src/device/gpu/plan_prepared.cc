@@ -92,7 +92,8 @@ Planner::PreparedRows Planner::room_for(const PlanMatrix* user, const MemoryRang
           .stride = stride,
           .form = user->input,
           .layout = user->layout,
-          .prepared = {to.begin, static_cast<uint32_t>(words), to}};
+          .prepared = {to.begin, static_cast<uint32_t>(words), to},
+          .to = {user->info, to.begin}};
 }
 
 void Planner::keep(const PreparedRows& prepared) {

@@ -152,10 +152,10 @@ void Planner::plan(const GatedUp& op) {
 void Planner::activate(ActivateParams params, std::initializer_list<MemoryRange> reads,
                        const MemoryRange& output, const PlanMatrix* user) {
   const PreparedRows prepared = room_for(user, output, params.rows, params.columns, params.columns);
-  const bool prepares = prepared.form != kPlainInput;
-  if (prepares) params.prepared = prepared.to(*user);
-  const size_t groups = prepares ? groups_of(static_cast<size_t>(user->blocks), kBlocksOfActivate)
-                                 : groups_of(params.columns, kGroupSize);
+  params.prepared = prepared.to;
+  const size_t groups = prepared.form != kPlainInput
+                            ? groups_of(static_cast<size_t>(user->blocks), kBlocksOfActivate)
+                            : groups_of(params.columns, kGroupSize);
   emit({Kernel::kActivate, {0, 0, 0, prepared.form}}, groups, params.rows, params, reads,
        {output, prepared.prepared.range});
   keep(prepared);

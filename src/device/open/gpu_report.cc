@@ -25,11 +25,8 @@ GpuReport report_of(const gpu::GpuInfo& info) {
           .has_own_memory = info.has_own_memory};
 }
 
-Result<OpenedDevice> open_gpu_with_report(const DeviceOptions& options, int index) {
-  OpenedDevice opened{.device = TRY(gpu::open_vulkan(options, index)),
-                      .kind = fmt::format("vulkan:{}", index)};
-  opened.gpu = report_of(TRY(gpu::list_gpus())[static_cast<size_t>(index)]);
-  return opened;
+Result<GpuReport> report_of_gpu(int index) {
+  return report_of(TRY(gpu::list_gpus()).at(static_cast<size_t>(index)));
 }
 
 Result<OpenedDevice> open_best_with_report(const DeviceOptions& options) {
@@ -62,8 +59,8 @@ Result<std::vector<GpuReport>> report_gpus() {
 
 namespace {
 
-Result<OpenedDevice> open_gpu_with_report(const DeviceOptions& options, int /*index*/) {
-  return check_device_kind(options.kind).error();
+Result<GpuReport> report_of_gpu(int /*index*/) {
+  return check_device_kind("vulkan").error();
 }
 Result<OpenedDevice> open_best_with_report(const DeviceOptions& /*options*/) {
   return check_device_kind("vulkan").error();
@@ -78,17 +75,20 @@ Result<std::vector<GpuReport>> report_gpus() {
 #endif
 
 Result<OpenedDevice> open_with_report(DeviceOptions options) {
-  TRY(check_device_kind(options.kind));
-  if (const auto index = parse_vulkan(options.kind)) return open_gpu_with_report(options, *index);
-  std::string reason;
+  OpenedDevice opened;
   if (options.kind == "auto") {
-    auto opened = open_best_with_report(options);
-    if (opened.ok()) return opened;
-    reason = opened.error().message;
+    auto best = open_best_with_report(options);
+    if (best.ok()) return best;
+    opened.reason = best.error().message;
     options.kind = "cpu";
   }
-  std::string kind(options.kind);
-  return OpenedDevice{TRY(open_device(options)), std::move(kind), std::move(reason), {}};
+  opened.kind = options.kind;
+  opened.device = TRY(open_device(options));
+  if (const auto index = parse_vulkan(options.kind)) {
+    opened.kind = fmt::format("vulkan:{}", *index);
+    opened.gpu = TRY(report_of_gpu(*index));
+  }
+  return opened;
 }
 
 }  // namespace lockstep

@@ -32,7 +32,8 @@ struct OpenedDevice {
   std::string reason;  // why "auto" is the processor; else empty
   GpuReport gpu;       // without a name: it is no GPU
 };
-// As open_device(), which says less.
+// As open_device(), which says less. "auto" is the first GPU that is no software and can be used,
+// else the processor.
 Result<OpenedDevice> open_with_report(DeviceOptions options);
 
 }  // namespace lockstep

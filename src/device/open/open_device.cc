@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "device/open/delayed_device.h"
+#include "device/open/gpu_report.h"
 #include "device/open/slowed_device.h"
 #if defined(LOCKSTEP_HAS_GPU)
 #include "device/vulkan/open_vulkan.h"
@@ -14,28 +15,17 @@ using Opened = Result<std::unique_ptr<Device>>;
 Opened open_gpu(const DeviceOptions& options, int index) {
   return gpu::open_vulkan(options, index);
 }
-Opened open_best_gpu(const DeviceOptions& options) {
-  return gpu::open_best(options);
-}
 #else
 Opened open_gpu(const DeviceOptions& options, int /*index*/) {
   return check_device_kind(options.kind).error();
 }
-Opened open_best_gpu(const DeviceOptions& /*options*/) {
-  return check_device_kind("vulkan").error();
-}
 #endif
 
-// A GPU, or else the processor.
 Opened open_auto(const DeviceOptions& options) {
-  Opened gpu = open_best_gpu(options);
-  if (gpu.ok()) {
-    log_info("computing on {}", gpu.value()->description());
-    return gpu;
-  }
-  auto processor = std::make_unique<CpuDevice>(options);
-  log_info("computing on {}: {}", processor->description(), gpu.error().message);
-  return std::unique_ptr<Device>(std::move(processor));
+  OpenedDevice opened = TRY(open_with_report(options));
+  log_info("computing on {}{}{}", opened.device->description(), opened.reason.empty() ? "" : ": ",
+           opened.reason);
+  return std::move(opened.device);
 }
 
 }  // namespace

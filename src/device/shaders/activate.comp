@@ -15,7 +15,7 @@ PARAMETERS(ActivateParams)
 float silu_mul(float gate, float up) { return exact_mul(exact_mul(gate, exact_sigmoid(gate)), up); }
 // CpuDevice::join.
 float gelu_mul(float gate, float up) {
-  const float c = exact_add(1.5957691216, exact_mul(0.0713548163, exact_mul(gate, gate)));
+  const float c = exact_add(kSlopeOfGelu, exact_mul(kSquareOfGelu, exact_mul(gate, gate)));
   return silu_mul(exact_mul(gate, c), exact_div(up, c));
 }
 float clamped_swiglu(float gate, float up, float limit) {
@@ -36,9 +36,9 @@ float activated(uint row, uint column) {
     up = exact_add(up, Floats(advance(PARAMS.up_bias, expert, columns * 4u)).at[column]);
   }
   float joined = 0.0;
-  if (PARAMS.activation == 0u) joined = silu_mul(gate, up);
-  if (PARAMS.activation == 1u) joined = clamped_swiglu(gate, up, PARAMS.limit);
-  if (PARAMS.activation == 2u) joined = gelu_mul(gate, up);
+  if (PARAMS.activation == kActivateSilu) joined = silu_mul(gate, up);
+  if (PARAMS.activation == kActivateClamped) joined = clamped_swiglu(gate, up, PARAMS.limit);
+  if (PARAMS.activation == kActivateGelu) joined = gelu_mul(gate, up);
   if (!is_none(PARAMS.weights)) joined = exact_mul(joined, Floats(PARAMS.weights).at[row]);
   Floats(advance(PARAMS.outputs, row, columns * 4u)).at[column] = joined;
   return joined;

@@ -123,6 +123,14 @@ struct MatmulParams {
   uint32_t slots;
 };
 
+// ActivateParams::activation, as Activation in device/operations.h, which plan.cc checks.
+LOCKSTEP_CONSTANT uint32_t kActivateSilu = 0u;
+LOCKSTEP_CONSTANT uint32_t kActivateClamped = 1u;
+LOCKSTEP_CONSTANT uint32_t kActivateGelu = 2u;
+// kGeluSlope and kGeluSquare there.
+LOCKSTEP_CONSTANT float kSlopeOfGelu = 1.5957691216f;
+LOCKSTEP_CONSTANT float kSquareOfGelu = 0.0713548163f;
+
 struct ActivateParams {
   Address gate;
   Address up;
@@ -134,7 +142,7 @@ struct ActivateParams {
   PreparedTo prepared;
   uint32_t rows;
   uint32_t columns;
-  uint32_t activation;  // Activation in device/operations.h
+  uint32_t activation;  // kActivateSilu...
   float limit;
 };
 

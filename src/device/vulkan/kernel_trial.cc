@@ -142,8 +142,14 @@ class KernelTrial {
   }
   // A place for results.
   Result<Slice> expect(const std::string& kernel, std::vector<uint32_t> words);
-  Status add_products(const PackedMatrix& matrix, MatrixId id, const std::vector<float>& input,
-                      int tokens, const MatmulPart& part);
+  struct Products {
+    std::string kernel;
+    MatrixId id{};
+    Slice x;
+    int tokens = 0;
+    int subtrees = 1;
+  };
+  Status add_products(const Products& products, const MatmulPart& part);
   // Products of rows that the operation before makes, and that its kernel therefore also prepares.
   Status add_products_of(const std::string& kernel, Slice rows, const std::vector<float>& values,
                          int tokens);
@@ -163,16 +169,13 @@ Result<Slice> KernelTrial::expect(const std::string& kernel, std::vector<uint32_
   return place;
 }
 
-Status KernelTrial::add_products(const PackedMatrix& matrix, MatrixId id,
-                                 const std::vector<float>& input, int tokens,
-                                 const MatmulPart& part) {
-  const auto subtree = static_cast<size_t>(tokens) * kRows;
-  std::vector<float> products(static_cast<size_t>(plan_.subtrees) * subtree);
-  scalar_.matmul({&part, 1, 0, tile_count(kRows), tokens, products.data(), kRows, subtree});
-  const Slice x = TRY(put(input));
-  const Slice result = TRY(expect(name_of(matrix.codes), words_of(products)));
+Status KernelTrial::add_products(const Products& products, const MatmulPart& part) {
+  const auto subtree = static_cast<size_t>(products.tokens) * kRows;
+  std::vector<float> wanted(static_cast<size_t>(products.subtrees) * subtree);
+  scalar_.matmul({&part, 1, 0, tile_count(kRows), products.tokens, wanted.data(), kRows, subtree});
+  const Slice result = TRY(expect(products.kernel, words_of(wanted)));
   expected_.back().may_be_flushed = true;
-  operations_.push_back(Matmul{x, tokens, {{id, result}}});
+  operations_.push_back(Matmul{products.x, products.tokens, {{products.id, result}}});
   return Ok{};
 }
 
@@ -184,7 +187,9 @@ Status KernelTrial::add_plain_product(Codes codes) {
   const auto columns = static_cast<size_t>(plan_.columns);
   for (const int tokens : kTokenCounts) {
     const std::vector<float> input = random_.units(static_cast<size_t>(tokens) * columns);
-    TRY(add_products(view, id, input, tokens, {&view, input.data(), columns * sizeof(float)}));
+    const Slice x = TRY(put(input));
+    TRY(add_products({name_of(codes), id, x, tokens, plan_.subtrees},
+                     {&view, input.data(), columns * sizeof(float)}));
   }
   return Ok{};
 }
@@ -197,7 +202,9 @@ Status KernelTrial::add_product(const QuantisedFormat& format) {
     const std::vector<float> input =
         random_.units(static_cast<size_t>(tokens) * static_cast<size_t>(plan_.columns));
     const PreparedInput prepared = prepare_input(scalar_, matrix, input, tokens);
-    TRY(add_products(view, id, input, tokens, {&view, prepared.token(0), prepared.stride}));
+    const Slice x = TRY(put(input));
+    TRY(add_products({name_of(format.codes), id, x, tokens, plan_.subtrees},
+                     {&view, prepared.token(0), prepared.stride}));
   }
   return Ok{};
 }
@@ -212,12 +219,7 @@ Status KernelTrial::add_products_of(const std::string& kernel, Slice rows,
     const PackedMatrix view = matrix.view();
     const MatrixId id = TRY(device_.keep_packed(view, matrix.blocks()));
     const PreparedInput prepared = prepare_input(scalar_, matrix, values, tokens);
-    const MatmulPart part{&view, prepared.token(0), prepared.stride};
-    std::vector<float> products(static_cast<size_t>(tokens) * kRows);
-    scalar_.matmul({&part, 1, 0, tile_count(kRows), tokens, products.data(), kRows, 0});
-    const Slice result = TRY(expect(kernel, words_of(products)));
-    expected_.back().may_be_flushed = true;
-    operations_.push_back(Matmul{rows, tokens, {{id, result}}});
+    TRY(add_products({kernel, id, rows, tokens}, {&view, prepared.token(0), prepared.stride}));
   }
   return Ok{};
 }

@@ -24,8 +24,4 @@ Result<std::unique_ptr<Device>> open_first(std::span<const GpuInfo> gpus, const 
   return Error{ErrorCode::kUnsupported, reasons};
 }
 
-Result<std::unique_ptr<Device>> open_best(const DeviceOptions& options) {
-  return open_first(TRY(list_gpus()), [&](int index) { return open_vulkan(options, index); });
-}
-
 }  // namespace lockstep::gpu

@@ -13,9 +13,7 @@ namespace lockstep::gpu {
 // kInvalidArgument if there is no such GPU, kUnsupported if it cannot be used.
 Result<std::unique_ptr<Device>> open_vulkan(const DeviceOptions& options, int index);
 
-// The first GPU that is no software and can be used. kUnsupported says of each why not.
-Result<std::unique_ptr<Device>> open_best(const DeviceOptions& options);
-// The same with the GPUs and the way in which one is opened.
+// The first of these GPUs that is no software and can be opened. kUnsupported says of each why not.
 using OpenGpu = std::function<Result<std::unique_ptr<Device>>(int index)>;
 Result<std::unique_ptr<Device>> open_first(std::span<const GpuInfo> gpus, const OpenGpu& open);
 

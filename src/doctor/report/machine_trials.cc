@@ -43,8 +43,8 @@ TrialResult judge_trial(const ProgramAnswer& answer) {
   if (json.ok()) said.remove_suffix(last.size());
   TrialResult result{.json = json.ok() ? std::move(json.value()) : Json()};
   result.failed = answer.status != 0 || result.json.is_null();
-  if (answer.status > kKilledStatus) {
-    result.outcome = fmt::format("FAILED: ended by signal {}", answer.status - kKilledStatus);
+  if (answer.signal() > 0) {
+    result.outcome = fmt::format("FAILED: ended by signal {}", answer.signal());
   } else if (result.failed) {
     result.outcome = fmt::format("FAILED: exit status {}", answer.status);
   } else {

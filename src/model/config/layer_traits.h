@@ -31,7 +31,7 @@ struct LayerTraits {
   int head_dim = 0;
   int value_dim = 0;
   bool norms_values = false;
-  bool has_full_rope = false;  // is rotated by ModelConfig::full_rope
+  bool has_full_rope = false;  // by the angles of ModelConfig::full
   StateTraits state;
   std::bitset<kRoleCount> weights;
 

@@ -28,6 +28,7 @@
 #include "model/config/run_limits.h"
 #include "model/forward/batch.h"
 #include "model/forward/buffers.h"
+#include "model/forward/gathered_pair.h"
 #include "model/forward/overlap.h"
 #include "model/load/cut.h"
 #include "model/load/latent_cut.h"
@@ -96,17 +97,23 @@ class Model {
     bool has_sum = false;  // an exchange holds sums that are not yet in the hidden state
   };
 
+  using PairOfRank = GatheredPair (*)(const Cut& cut, int rank, int tokens);
+  // A place of all ranks' parts, side by side, of which the rows of tokens are `stride` apart.
+  struct PairPlace {
+    Slice to;
+    int stride = 0;
+  };
   // The work of the host in a turn.
   struct Turn {
     enum class Kind : uint8_t {
       kGatherEmbeddings,
-      kGatherLatents,
-      kGatherHeadSquares,
+      kGatherPair,
       kSum,
       kBetweenLayers,
     };
     Kind kind{};
-    BatchHalf* half = nullptr;           // of an exchange inside attention or a sum
+    BatchHalf* half = nullptr;           // of a pair or a sum
+    PairOfRank pair = nullptr;           // of a pair
     const LeafShares* shares = nullptr;  // of a sum
     bool finishes = false;               // this sum is complete when the turn ends
   };
@@ -123,8 +130,11 @@ class Model {
   void queue_layer(int layer);
   void queue_turn(const Turn& turn);
   Status take_turn(const Turn& turn);
-  // Completes the exchange buffer, where the floats of rank r end at part_ends_[r].
-  Status gather_parts();
+  // Completes the exchange buffer, where the floats of rank r end at ends[r].
+  Status gather_parts(std::span<const size_t> ends);
+  Status gather_pair(PairOfRank pair, int tokens);
+  // Queues the exchange of the pairs of all ranks, and their copies to these places.
+  void exchange_pair(PairOfRank pair, BatchHalf& half, PairPlace first, PairPlace second);
   void make_halves(int tokens);
   BatchHalf half_of(int begin, int tokens) const;
   std::span<BatchHalf> halves() { return std::span(halves_).first(half_count_); }
@@ -133,12 +143,8 @@ class Model {
   // In model_forward_latent.cc.
   void project_latent(int layer, BatchHalf& half);
   void project_to_latents(int layer, BatchHalf& half);
-  void exchange_latents(BatchHalf& half);
-  Status gather_latents(int tokens);
   // In model_forward_head_norms.cc.
   void norm_joined_heads(int layer, BatchHalf& half);
-  void exchange_head_squares(BatchHalf& half);
-  Status gather_head_squares(int tokens);
   void mix(int layer, const BatchHalf& half);
   void finish_attention(int layer, BatchHalf& half);
   void feed_forward(int layer, BatchHalf& half);

@@ -62,12 +62,9 @@ void Model::queue_turn(const Turn& turn) {
 Status Model::take_turn(const Turn& turn) {
   switch (turn.kind) {
     case Turn::Kind::kGatherEmbeddings:
-      part_ends_ = embedded_ends_;
-      return gather_parts();
-    case Turn::Kind::kGatherLatents:
-      return gather_latents(turn.half->tokens);
-    case Turn::Kind::kGatherHeadSquares:
-      return gather_head_squares(turn.half->tokens);
+      return gather_parts(embedded_ends_);
+    case Turn::Kind::kGatherPair:
+      return gather_pair(turn.pair, turn.half->tokens);
     case Turn::Kind::kSum:
       return exchange_sums(turn);
     case Turn::Kind::kBetweenLayers:
@@ -79,15 +76,16 @@ Status Model::take_turn(const Turn& turn) {
 void Model::write_batch(const Batch& batch) {
   page_.clear();
   slot_.clear();
-  const int last = *std::max_element(batch.positions.begin(), batch.positions.end());
-  // Powers of two, so that most passes queue the same operations as the one before.
-  pages_reached_ =
-      static_cast<int>(std::bit_ceil(static_cast<uint32_t>(last / kPagePositions + 1)));
+  int32_t last = 0;
   for (size_t i = 0; i < batch.tokens.size(); ++i) {
     const int32_t entry = batch.list_offsets[i] + batch.positions[i] / kPagePositions;
     page_.push_back(batch.page_lists[static_cast<size_t>(entry)]);
     slot_.push_back(batch.positions[i] % kPagePositions);
+    last = std::max(last, batch.positions[i]);
   }
+  // Powers of two, so that most passes queue the same operations as the one before.
+  pages_reached_ =
+      static_cast<int>(std::bit_ceil(static_cast<uint32_t>(last / kPagePositions + 1)));
   device_.write_ints(buffers_.positions, batch.positions);
   device_.write_ints(buffers_.list_offsets, batch.list_offsets);
   device_.write_ints(buffers_.page_lists, batch.page_lists);

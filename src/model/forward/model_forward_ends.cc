@@ -40,10 +40,10 @@ void Model::embed(const Batch& batch) {
   device_.queue(Scale{buffers_.hidden, buffers_.embedding_factor, batch.tokens.size() * hidden});
 }
 
-Status Model::gather_parts() {
+Status Model::gather_parts(std::span<const size_t> ends) {
   const std::span<float> all = device_.host(buffers_.sum);
   gathered_.clear();
-  for (size_t begin = 0; size_t end : part_ends_) {
+  for (size_t begin = 0; size_t end : ends) {
     gathered_.push_back(std::as_writable_bytes(all.subspan(begin, end - begin)));
     begin = end;
   }

@@ -5,25 +5,9 @@
 namespace lockstep {
 namespace {
 
-// A rank's rows of the latents, and their place in the exchange buffer, rank after rank: (tokens,
-// its rows of the query's latent), then (tokens, its rows of the keys' and values' latent).
-struct LatentPart {
-  Range query;
-  Range kv;
-  size_t query_at = 0;
-  size_t kv_at = 0;
-  size_t end = 0;
-};
-
-LatentPart latent_part(const Cut& cut, int rank, int tokens) {
-  const Range query = cut.query_latent(rank), kv = cut.kv_latent(rank);
-  const auto floats = [&](int rows) {
-    return static_cast<size_t>(rows) * static_cast<size_t>(tokens);
-  };
-  // Rows of keys and values follow all of the query's, so these are the rows of earlier ranks.
-  const size_t begin = floats(query.begin + kv.begin);
-  const size_t kv_at = begin + floats(query.size());
-  return {query, kv, begin, kv_at, kv_at + floats(kv.size())};
+// A rank's rows of the query's latent, and of the keys' and values'.
+GatheredPair latents_of(const Cut& cut, int rank, int tokens) {
+  return gathered_pair(cut.query_latent(rank), cut.kv_latent(rank), tokens);
 }
 
 }  // namespace
@@ -65,42 +49,19 @@ void Model::project_to_latents(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   Slice query = half.query_latent, kv = half.kv_latent;
   if (cut_.cuts_latents()) {
-    const LatentPart own = latent_part(cut_, rank_, half.tokens);
-    query = {half.sum, own.query_at};
-    kv = {half.sum, own.kv_at};
+    const GatheredPair own = latents_of(cut_, rank_, half.tokens);
+    query = {half.sum, own.first_at};
+    kv = {half.sum, own.second_at};
   }
   Matmul products{half.normed, half.tokens, {{weights.matrix(Role::kKvDown), kv}}};
   if (config_.latent.query_rank > 0) {
     products.products[products.count++] = {weights.matrix(Role::kQueryDown), query};
   }
   device_.queue(products);
-  if (cut_.cuts_latents()) exchange_latents(half);
-}
-
-Status Model::gather_latents(int tokens) {
-  part_ends_.clear();
-  for (int rank = 0; rank < cut_.rank_count(); ++rank) {
-    part_ends_.push_back(latent_part(cut_, rank, tokens).end);
-  }
-  return gather_parts();
-}
-
-void Model::exchange_latents(BatchHalf& half) {
+  if (!cut_.cuts_latents()) return;
   const LatentConfig& latent = config_.latent;
-  queue_turn({.kind = Turn::Kind::kGatherLatents, .half = &half});
-  const auto place = [&](size_t from, Range rows, Slice to, int stride) {
-    if (rows.size() == 0) return;
-    device_.queue(CopyColumns{.input = {half.sum, from},
-                              .count = half.tokens,
-                              .columns = rows.size(),
-                              .output = {to.buffer, to.offset + static_cast<size_t>(rows.begin)},
-                              .output_stride = stride});
-  };
-  for (int rank = 0; rank < cut_.rank_count(); ++rank) {
-    const LatentPart of = latent_part(cut_, rank, half.tokens);
-    place(of.query_at, of.query, half.query_latent, latent.query_rank);
-    place(of.kv_at, of.kv, half.kv_latent, latent.kv_rank + latent.rope);
-  }
+  exchange_pair(latents_of, half, {half.query_latent, latent.query_rank},
+                {half.kv_latent, latent.kv_rank + latent.rope});
 }
 
 }  // namespace lockstep

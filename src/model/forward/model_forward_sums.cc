@@ -1,5 +1,5 @@
-// The sums of a forward pass: how a batch is split into halves, so that the sums of one travel
-// while the other is computed, and how a sum is added to the hidden state.
+// The exchanges of a layer: how a batch is split into halves, so that the sums of one travel while
+// the other is computed, how a sum is added to the hidden state, and how pairs are gathered.
 #include "model/forward/model.h"
 
 namespace lockstep {
@@ -103,6 +103,32 @@ void Model::norm_hidden(Slice weight, BatchHalf& half) {
                           .y = half.normed});
   }
   half.has_sum = false;
+}
+
+void Model::exchange_pair(PairOfRank pair, BatchHalf& half, PairPlace first, PairPlace second) {
+  queue_turn({.kind = Turn::Kind::kGatherPair, .half = &half, .pair = pair});
+  const auto copy = [&](size_t from, Range part, const PairPlace& place) {
+    if (part.size() == 0) return;
+    const Slice to{place.to.buffer, place.to.offset + static_cast<size_t>(part.begin)};
+    device_.queue(CopyColumns{.input = {half.sum, from},
+                              .count = half.tokens,
+                              .columns = part.size(),
+                              .output = to,
+                              .output_stride = place.stride});
+  };
+  for (int rank = 0; rank < cut_.rank_count(); ++rank) {
+    const GatheredPair of = pair(cut_, rank, half.tokens);
+    copy(of.first_at, of.first, first);
+    copy(of.second_at, of.second, second);
+  }
+}
+
+Status Model::gather_pair(PairOfRank pair, int tokens) {
+  part_ends_.clear();
+  for (int rank = 0; rank < cut_.rank_count(); ++rank) {
+    part_ends_.push_back(pair(cut_, rank, tokens).end);
+  }
+  return gather_parts(part_ends_);
 }
 
 }  // namespace lockstep

@@ -44,13 +44,17 @@ std::vector<double> yarn_frequencies(std::vector<double> frequencies, const Mode
   return frequencies;
 }
 
+// The frequency of a pair of dimensions, before any scaling.
+double frequency_of(int pair, int dims, double theta) {
+  return exp_f64(-2.0 * pair / dims * log_f64(theta));
+}
+
 }  // namespace
 
 std::vector<double> rope_frequencies(const ModelConfig& config) {
   std::vector<double> frequencies(rope_pairs(config));
   for (int i = 0; i < static_cast<int>(frequencies.size()); ++i) {
-    const double exponent = -2.0 * i / config.rotary_dims;
-    double frequency = exp_f64(exponent * log_f64(config.rope_theta));
+    double frequency = frequency_of(i, config.rotary_dims, config.rope_theta);
     if (!config.rope_factors.empty()) frequency /= config.rope_factors[static_cast<size_t>(i)];
     if (config.llama3_rope) frequency = scaled_frequency(frequency, *config.llama3_rope);
     frequencies[static_cast<size_t>(i)] = frequency;
@@ -64,8 +68,7 @@ std::vector<double> full_rope_frequencies(const ModelConfig& config) {
   const FullAttention& full = *config.full;
   std::vector<double> frequencies(static_cast<size_t>(full.head_dim / 2));
   for (int i = 0; i < full.turning_pairs; ++i) {
-    const double exponent = -2.0 * i / full.head_dim;
-    frequencies[static_cast<size_t>(i)] = exp_f64(exponent * log_f64(full.rope_theta));
+    frequencies[static_cast<size_t>(i)] = frequency_of(i, full.head_dim, full.rope_theta);
   }
   return frequencies;
 }

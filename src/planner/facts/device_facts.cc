@@ -121,11 +121,11 @@ Result<DeviceFacts> examine_device_apart(const DeviceExaminer& examiner, const s
                        .arguments = {"bench", "device", "--device", kind, "--json"},
                        .timeout = examiner.timeout,
                        .with_errors = true}));
-  if (answer.status > kKilledStatus) {
+  if (answer.signal() > 0) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("--device {}: its test was ended by signal {}, so its driver crashes; "
                              "update the driver",
-                             kind, answer.status - kKilledStatus)};
+                             kind, answer.signal())};
   }
   if (answer.status != 0) {
     return Error{ErrorCode::kUnsupported,
