@@ -86,14 +86,15 @@ struct CopyRows {
   bool operator==(const CopyRows&) const = default;
 };
 
-// output[i][column] = input[i][column], with a larger row stride in the output: joins columns of a
-// matrix that were computed separately.
+// output[i][column] = input[i][column], with a larger row stride on either side: joins columns of a
+// matrix that were computed separately, or takes them apart.
 struct CopyColumns {
-  Slice input;  // (count, columns)
+  Slice input;  // (count, input_stride), starting at the first of the columns
   int count = 0;
   int columns = 0;
   Slice output;  // (count, output_stride), starting at the first of the columns
   int output_stride = 0;
+  int input_stride = 0;  // 0: columns
 
   bool operator==(const CopyColumns&) const = default;
 };
@@ -367,6 +368,89 @@ struct Add {
   bool operator==(const Add&) const = default;
 };
 
+// What a layer keeps of a sequence instead of keys and values: a state for each of some numbers. A
+// token continues the state of one number and leaves its own under another one, or the same. Tokens
+// are in order: one that continues the state of another one of the batch comes after it.
+struct StateSlots {
+  Slice memory;       // of number 0
+  size_t stride = 0;  // elements, from one number to the next
+  Slice from;         // int32 (tokens); negative: the sequence begins
+  Slice to;           // int32 (tokens)
+
+  bool operator==(const StateSlots&) const = default;
+};
+
+// Causal convolutions (ConvolveArgs in kernels/kernels.h), whose past inputs are in the state.
+struct Convolve {
+  struct Part {
+    Slice x;        // (tokens, channels)
+    Slice weights;  // (taps, channels)
+    int channels = 0;
+    size_t state_offset = 0;  // of its (taps - 1, channels)
+    Slice y;                  // like x; may be x
+
+    bool operator==(const Part&) const = default;
+  };
+  static constexpr int kPartsMax = 3;
+
+  StateSlots states;
+  int taps = 0;
+  int tokens = 0;
+  Part parts[kPartsMax];
+
+  bool operator==(const Convolve&) const = default;
+};
+
+// x[token][i] = exp(-rate[i] * softplus(x[token][i] + bias[i]))
+struct Decay {
+  Slice x;  // (tokens, columns)
+  Slice bias;
+  Slice rate;
+  int tokens = 0;
+  int columns = 0;
+
+  bool operator==(const Decay&) const = default;
+};
+
+// x[i] = sigmoid(x[i])
+struct Sigmoid {
+  Slice x;
+  size_t count = 0;
+
+  bool operator==(const Sigmoid&) const = default;
+};
+
+// x[i] = x[i] * sigmoid(gate[i]), or with silu x[i] * (gate[i] * sigmoid(gate[i])).
+struct Gate {
+  Slice x;
+  Slice gate;
+  size_t count = 0;
+  bool is_silu = false;
+
+  bool operator==(const Gate&) const = default;
+};
+
+// The delta rule (DeltaArgs in kernels/kernels.h). Value head h belongs to key head
+// h / (value_heads / key_heads).
+struct DeltaRule {
+  StateSlots states;
+  size_t state_offset = 0;  // of its (value_heads, key_dim, value_dim)
+  Slice query;              // (tokens, key_heads, key_dim)
+  Slice key;
+  Slice value;  // (tokens, value_heads, value_dim)
+  Slice decay;  // (tokens, value_heads, decays)
+  Slice rate;   // (tokens, value_heads)
+  int tokens = 0;
+  int key_heads = 0;
+  int value_heads = 0;
+  int key_dim = 0;
+  int value_dim = 0;
+  int decays = 1;  // or key_dim: one for each row of the state
+  Slice output;    // like value
+
+  bool operator==(const DeltaRule&) const = default;
+};
+
 // The host has its turn, for an exchange: Device::run() calls it with this number.
 struct HostTurn {
   int number = 0;
@@ -377,6 +461,7 @@ struct HostTurn {
 using Operation =
     std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, HeadSquares,
                  NormHeads, Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows,
-                 Scale, Cap, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn>;
+                 Scale, Cap, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn, Convolve,
+                 Decay, Sigmoid, Gate, DeltaRule>;
 
 }  // namespace lockstep

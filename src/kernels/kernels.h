@@ -198,6 +198,40 @@ struct AttentionArgs {
   float* output;       // (heads, value_dim)
 };
 
+// A causal convolution of each channel by itself over the last `taps` inputs, for one token:
+// y[c] = silu(sum over taps of weight * input), a chain of fused multiply-adds from the oldest
+// input on. Rows are `stride` floats apart.
+struct ConvolveArgs {
+  const float* x;        // (channels)
+  const float* weights;  // (taps, channels)
+  const float* before;   // (taps - 1, channels): the inputs before x, the oldest first; null: zeros
+  float* after;          // the same for the next token; may be `before`
+  float* y;              // (channels); may be x
+  int32_t taps;
+  int32_t channels;
+  size_t stride;
+};
+
+// The delta rule (https://arxiv.org/abs/2412.06464) for one token and one head, on a state of
+// (key_dim, value_dim), with d[i] the decay of row i:
+//   change[j] = (value[j] - sum over i of (state[i][j] * d[i]) * key[i]) * rate
+//   state[i][j] = state[i][j] * d[i] + key[i] * change[j]
+//   output[j] = sum over i of state[i][j] * query[i]
+// Each sum is a chain of fused multiply-adds over ascending i.
+struct DeltaArgs {
+  const float* before;  // null: zeros
+  float* after;         // may be `before`
+  const float* query;   // (key_dim)
+  const float* key;
+  const float* value;  // (value_dim)
+  const float* decay;
+  int32_t decay_stride;  // 0: one for all rows; 1: one for each
+  float rate;
+  int32_t key_dim;
+  int32_t value_dim;
+  float* output;  // (value_dim)
+};
+
 struct KernelTable {
   // As in LOCKSTEP_ISA: "scalar", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm".
   const char* name;
@@ -218,6 +252,12 @@ struct KernelTable {
   void (*clamped_swiglu)(const float* gate, const float* up, float limit, float* out, size_t count);
   // sum[i] += x[i]
   void (*add)(const float* x, float* sum, size_t count);
+  // y[i] = sigmoid(x[i]); y may be x.
+  void (*sigmoid)(const float* x, float* y, size_t count);
+  // x[i] = exp(-rate[i] * log(1 + exp(x[i] + bias[i])))
+  void (*decay)(const float* bias, const float* rate, float* x, size_t count);
+  void (*convolve)(const ConvolveArgs&);
+  void (*delta_rule)(const DeltaArgs&);
 };
 
 }  // namespace lockstep

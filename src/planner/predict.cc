@@ -60,10 +60,11 @@ struct Reached {
 };
 
 Reached reached(const GroupView& group, const StageView& stage, double positions) {
-  const StateTraits& first = group.facts.config.layer(0).state;
+  const StateTraits& first = group.facts.config.attention_layer().state;
   Reached sum;
   for (int layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
     const LayerTraits& traits = group.facts.config.layer(layer);
+    if (traits.is_recurrent()) continue;
     const double covered =
         traits.window > 0 ? std::min<double>(traits.window, positions) : positions;
     const double length = static_cast<double>(traits.state.key_dim) / first.key_dim;
@@ -71,6 +72,14 @@ Reached reached(const GroupView& group, const StageView& stage, double positions
     sum.computed += covered * length;
   }
   return sum;
+}
+
+double recurrent_layers(const GroupView& group, const StageView& stage) {
+  double count = 0;
+  for (int layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
+    count += group.facts.config.layer(layer).is_recurrent() ? 1 : 0;
+  }
+  return count;
 }
 
 // For one rank and one part of all layers of the stage.
@@ -84,7 +93,10 @@ StepTime part_time(const GroupView& group, const StageView& stage, size_t rank, 
   if (part == LayerPart::kMixer) {
     const auto head_bytes = static_cast<double>(page_head_stride(group.kv, load.state_dim));
     const double state = 2 * head_bytes / kPagePositions * load.state_heads;
-    time.state = fed.state_reads * positions.stored * state / machine.read_bytes_per_us;
+    // A recurrent state is read and written, whatever the position.
+    const double recurrent = 2 * load.recurrent_bytes * recurrent_layers(group, stage);
+    time.state =
+        fed.state_reads * (positions.stored * state + recurrent) / machine.read_bytes_per_us;
     own.operations += 4.0 * fed.tokens * positions.computed * load.heads * load.state_dim;
   }
   const double share = static_cast<double>(stage.layers.size()) / group.facts.config.layers;

@@ -54,13 +54,18 @@ Result<RankLoad> RankCounter::count(const Cut& cut, int rank) {
     if (!is_embedding || config.tied_embeddings) TRY(add(weight, cut, rank, load.head));
   }
   load.heads = cut.heads(rank).size();
-  const StateShape state = state_shape(config.layer(0).state, cut, rank);
+  const StateShape state = state_shape(config.attention_layer().state, cut, rank);
   load.state_heads = state.heads.size();
   load.state_dim = state.key_dim;
   const auto subtrees = [&](const LeafShares& shares) {
     return static_cast<int>(shares.nodes(rank).size());
   };
   load.mixer_subtrees = subtrees(cut.head_shares());
+  if (config.delta) {
+    load.mixer_subtrees = std::max(load.mixer_subtrees, subtrees(cut.delta_shares()));
+    load.recurrent_bytes =
+        static_cast<double>(delta_shape(*config.delta, cut, rank).size) * Slice::kElementBytes;
+  }
   load.feed_forward_subtrees = std::max(subtrees(cut.ffn_shares()), subtrees(cut.expert_shares()));
   return load;
 }
@@ -77,7 +82,8 @@ Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank
       .tokens_max = static_cast<size_t>(std::max(limits.batch_tokens_max, limits.streams)),
       .pages = pages,
       .kv = limits.kv,
-      .page_list_entries_max = pages};
+      .page_list_entries_max = pages,
+      .states = static_cast<size_t>(states_needed(limits.streams))};
   RankMemory memory{.process_bytes = kProcessBytes};
   // The ranks that choose tokens, and the leader, which checks constraints first.
   if (model.has_head() || (layers.begin == 0 && rank == 0)) {
@@ -96,11 +102,12 @@ Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank
   }
   CountingDevice device;
   const StateBuffer state = TRY(allocate_state(model, device));
-  memory.state_bytes = state.bytes;
+  const RecurrentBuffer recurrent = TRY(allocate_recurrent(model, device));
+  memory.state_bytes = state.bytes + recurrent.bytes;
   // Each node decides for itself whether pages go to disk: memory for it is planned everywhere.
   memory.process_bytes += page_staging_bytes(state.page_bytes);
   TRY(allocate_buffers(model, device));
-  memory.buffer_bytes = device.allocated_bytes() - state.bytes;
+  memory.buffer_bytes = device.allocated_bytes() - memory.state_bytes;
   return memory;
 }
 

@@ -38,8 +38,9 @@ struct RankLoad {
   std::vector<LayerLoad> shared;   // each of ModelFacts::shared
   LayerLoad head;                  // of these, those that a token's logits read
   int heads = 0;
-  int state_heads = 0;  // of keys and values in the first layer; 1 for a latent
-  int state_dim = 0;    // of one head there, keys or values
+  int state_heads = 0;         // of keys and values in the first layer; 1 for a latent
+  int state_dim = 0;           // of one head there, keys or values
+  double recurrent_bytes = 0;  // of a sequence's state in one recurrent layer
   int mixer_subtrees = 0;
   int feed_forward_subtrees = 0;
 };

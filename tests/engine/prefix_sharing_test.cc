@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/golden.h"
 #include "support/joined.h"
 #include "support/rank_threads.h"
 #include "support/story_requests.h"
@@ -13,6 +14,16 @@
 using namespace lockstep;
 
 namespace {
+
+// One with keys and values in all layers, and some with recurrent layers.
+const std::string kModels[] = {kStories, golden_folder("qwen3next-bf16"),
+                               golden_folder("qwen35-q4-g64")};
+
+std::vector<int32_t> text_of_any_model(int size, int begin) {
+  std::vector<int32_t> tokens{1};
+  for (int i = 1; i < size; ++i) tokens.push_back(3 + (begin + i * 37) % 180);
+  return tokens;
+}
 
 struct Turn {
   Answer answer;
@@ -55,9 +66,10 @@ class Turns final : public EventReader {
   const std::vector<GenerateRequest>& requests_;
 };
 
-std::vector<Turn> run_turns(const Setup& setup, const std::vector<GenerateRequest>& requests) {
+std::vector<Turn> run_turns(const std::string& model, const Setup& setup,
+                            const std::vector<GenerateRequest>& requests) {
   std::vector<Turn> turns;
-  run_ranks_with(kStories, setup, [&](Engine& engine, int rank) {
+  run_ranks_with(model, setup, [&](Engine& engine, int rank) {
     Turns events(engine, requests);
     if (rank == 0) events.submit_next();
     const Status status = engine.run(events);
@@ -86,28 +98,27 @@ std::vector<Setup> all_setups() {
   return all;
 }
 
-}  // namespace
-
-TEST_CASE("a continued conversation has the bits of one that is computed from its beginning") {
-  const std::vector<int32_t> prompt = story_text(150, 1);
+void check_conversation(const std::string& model) {
+  CAPTURE(model);
+  const std::vector<int32_t> prompt = text_of_any_model(150, 1);
   const GenerateRequest first = generation_of(prompt, 90);
-  const Answer told = run_ranks(kStories, {}, {first}).answers[0];
+  const Answer told = run_ranks(model, {}, {first}).answers[0];
   REQUIRE(told.tokens.size() == 90);
   // After the answer, and after a beginning of it: pages of prompts and of generated tokens.
-  const auto second = joined(joined(prompt, told.tokens), story_text(30, 4));
+  const auto second = joined(joined(prompt, told.tokens), text_of_any_model(30, 4));
   const auto third = joined(prompt, {told.tokens.begin(), told.tokens.begin() + 50});
   const std::vector<GenerateRequest> requests{first, generation_of(second, 60),
                                               embedding_of(second), embedding_of(third), first};
   std::vector<Answer> alone;
   for (const GenerateRequest& request : requests) {
-    alone.push_back(run_ranks(kStories, {}, {request}).answers[0]);
+    alone.push_back(run_ranks(model, {}, {request}).answers[0]);
   }
   REQUIRE(alone[2].logits.size() == 1);
   for (const Setup& setup : all_setups()) {
     CAPTURE(setup.shares.size());
     CAPTURE(setup.stages);
     CAPTURE(setup.device);
-    const std::vector<Turn> turns = run_turns(setup, requests);
+    const std::vector<Turn> turns = run_turns(model, setup, requests);
     for (size_t i = 0; i < requests.size(); ++i) {
       CAPTURE(i);
       CHECK(turns[i].answer.error.empty());
@@ -121,28 +132,39 @@ TEST_CASE("a continued conversation has the bits of one that is computed from it
   }
 }
 
-TEST_CASE("simultaneous requests that begin alike have the bits that they have alone") {
-  const std::vector<int32_t> beginning = story_text(260, 2);
+void check_simultaneous(const std::string& model) {
+  CAPTURE(model);
+  const std::vector<int32_t> beginning = text_of_any_model(260, 2);
   std::vector<GenerateRequest> requests;
   for (int i = 0; i < 6; ++i) {
-    requests.push_back(generation_of(joined(beginning, story_text(5 + 20 * i, 9 * i)), 30));
+    requests.push_back(generation_of(joined(beginning, text_of_any_model(5 + 20 * i, 9 * i)), 30));
     requests.back().sampling.seed = static_cast<uint64_t>(i);
   }
-  requests.push_back(embedding_of(joined(beginning, story_text(40, 70))));
+  requests.push_back(embedding_of(joined(beginning, text_of_any_model(40, 70))));
   requests.push_back(generation_of(beginning, 2));
   requests.back().prompt_logits = true;
   std::vector<Answer> alone;
   for (const GenerateRequest& request : requests) {
-    alone.push_back(run_ranks(kStories, {}, {request}).answers[0]);
+    alone.push_back(run_ranks(model, {}, {request}).answers[0]);
   }
   for (const Setup& setup : all_setups()) {
     CAPTURE(setup.shares.size());
     CAPTURE(setup.stages);
     CAPTURE(setup.device);
-    const Outcome together = run_ranks(kStories, setup, requests);
+    const Outcome together = run_ranks(model, setup, requests);
     for (size_t i = 0; i < requests.size(); ++i) {
       CAPTURE(i);
       CHECK(same_bits(together.answers[i], alone[i]));
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("a continued conversation has the bits of one that is computed from its beginning") {
+  for (const std::string& model : kModels) check_conversation(model);
+}
+
+TEST_CASE("simultaneous requests that begin alike have the bits that they have alone") {
+  for (const std::string& model : kModels) check_simultaneous(model);
 }

@@ -15,9 +15,10 @@ using namespace lockstep;
 namespace {
 
 // No sequence runs: every page that is not cached is free.
-bool all_pages_are_there(const FakeEngine& engine) {
+bool all_pages_are_there(const FakeEngine& engine, int states = 0) {
   const auto counts = engine.scheduler.page_counts();
-  return counts.free + counts.cached == counts.all;
+  return counts.free + counts.cached == counts.all &&
+         counts.snapshots + counts.free_states == states;
 }
 
 }  // namespace
@@ -39,6 +40,61 @@ TEST_CASE("the next turn of a conversation feeds the new tokens and at most one 
     conversation = joined(joined(conversation, answer.tokens), fake_text(30, 40));
   }
   CHECK(all_pages_are_there(engine));
+}
+
+TEST_CASE("with recurrent layers too: an answer leaves a snapshot at each page") {
+  SchedulerLimits limits = kFakeLimits;
+  limits.states = states_needed(limits.sequences_max);
+  FakeEngine engine(limits);
+  std::vector<int32_t> conversation = fake_text(300, 1);
+  for (uint64_t turn = 0; turn < 6; ++turn) {
+    const GenerateRequest request{.prompt = conversation, .max_tokens = 50};
+    const FakeAnswer answer = engine.ask(turn, request);
+    CHECK(answer.tokens == alone(request, limits).tokens);
+    const auto size = static_cast<int>(conversation.size());
+    const int known = turn == 0 ? 0 : size - 31;
+    CHECK(answer.cached_tokens == known / kPagePositions * kPagePositions);
+    conversation = joined(joined(conversation, answer.tokens), fake_text(30, 40));
+  }
+  CHECK(all_pages_are_there(engine, limits.states));
+}
+
+TEST_CASE("a long prompt leaves snapshots at intervals, of which the oldest are evicted") {
+  SchedulerLimits limits = kFakeLimits;
+  limits.context = 8192;
+  limits.states = states_needed(limits.sequences_max);
+  FakeEngine engine(limits);
+  const std::vector<int32_t> text = fake_text(5000, 1);
+  engine.ask(1, {.prompt = text, .max_tokens = 1});
+  CHECK(engine.scheduler.page_counts().snapshots == 5);  // 1024, 2048, 3072, 4096 and 4992
+  // A request that differs from there on continues at the snapshot before.
+  const std::vector<int32_t> beginning(text.begin(), text.begin() + 2900);
+  const GenerateRequest other{.prompt = joined(beginning, fake_text(40, 7)), .max_tokens = 3};
+  const FakeAnswer answer = engine.ask(2, other);
+  CHECK(answer.cached_tokens == 2048);
+  CHECK(answer.tokens == alone(other, limits).tokens);
+  for (uint64_t i = 3; i < 40; ++i) {
+    engine.ask(i, {.prompt = fake_text(130, static_cast<int32_t>(i)), .max_tokens = 1});
+  }
+  CHECK(engine.scheduler.page_counts().snapshots <= limits.states);
+  CHECK(engine.ask(50, other).cached_tokens == 0);  // its pages are there, their states are not
+  CHECK(engine.answer(50).tokens == answer.tokens);
+  CHECK(all_pages_are_there(engine, limits.states));
+}
+
+TEST_CASE("a running sequence never waits for a state, however many snapshots there are") {
+  SchedulerLimits limits = kFakeLimits;
+  limits.states = states_needed(limits.sequences_max);
+  FakeEngine engine(limits);
+  for (uint64_t i = 0; i < 20; ++i) {
+    GenerateRequest request{.prompt = fake_text(190, static_cast<int32_t>(i)), .max_tokens = 200};
+    request.sampling.seed = kRepeatingSeed;
+    request.draft_tokens = 16;
+    engine.submit(i, request);
+  }
+  engine.run();
+  for (uint64_t i = 0; i < 20; ++i) CHECK(engine.answer(i).end == "length");
+  CHECK(all_pages_are_there(engine, limits.states));
 }
 
 TEST_CASE("the last token of a prompt is fed, even if all of it is known") {
@@ -377,7 +433,7 @@ int64_t run_random(const Case& of) {
       CHECK(std::equal(answer.tokens.begin(), answer.tokens.end(), expected.tokens.begin()));
     }
   }
-  CHECK(all_pages_are_there(engine));
+  CHECK(all_pages_are_there(engine, of.limits.states));
   CHECK(cancelled.size() > 2);
   return cached;
 }
@@ -386,7 +442,7 @@ int64_t run_random(const Case& of) {
 
 TEST_CASE("random requests with shared beginnings, cancels and small pools: texts as if alone") {
   unsigned seed = 0;
-  int64_t cached = 0;
+  int64_t cached[2] = {};  // of models without recurrent layers, and with them
   for (const int stages : {1, 2, 4}) {
     for (const int sequences : {1, 3, 8}) {
       for (const int context : {200, 700}) {
@@ -394,16 +450,21 @@ TEST_CASE("random requests with shared beginnings, cancels and small pools: text
         CAPTURE(sequences);
         CAPTURE(context);
         ++seed;
-        cached += run_random({.limits = {.sequences_max = sequences,
-                                         .waiting_max = 1000,
-                                         .tokens_max = sequences == 3 ? 48 : 300,
-                                         .context = context,
-                                         .vocab_size = 1000,
-                                         .stages = stages},
-                              .seed = seed,
-                              .has_budget = seed % 2 == 0});
+        for (const bool is_recurrent : {false, true}) {
+          cached[is_recurrent ? 1 : 0] +=
+              run_random({.limits = {.sequences_max = sequences,
+                                     .waiting_max = 1000,
+                                     .tokens_max = sequences == 3 ? 48 : 300,
+                                     .context = context,
+                                     .vocab_size = 1000,
+                                     .stages = stages,
+                                     .states = is_recurrent ? states_needed(sequences) : 0},
+                          .seed = seed,
+                          .has_budget = seed % 2 == 0});
+        }
       }
     }
   }
-  CHECK(cached > 30'000);  // or this shows nothing
+  CHECK(cached[0] > 30'000);  // or this shows nothing
+  CHECK(cached[1] > 15'000);
 }

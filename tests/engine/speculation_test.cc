@@ -30,8 +30,10 @@ struct CountedRun {
   int64_t computed = 0;
 };
 
-CountedRun run(const GenerateRequest& request) {
-  FakeEngine engine(kFewSequences);
+CountedRun run(const GenerateRequest& request, int states = 0) {
+  SchedulerLimits limits = kFewSequences;
+  limits.states = states;
+  FakeEngine engine(limits);
   engine.submit(1, request);
   CountedRun run;
   run.steps = engine.run();
@@ -39,6 +41,7 @@ CountedRun run(const GenerateRequest& request) {
   run.computed = engine.pages.tokens_computed;
   const auto counts = engine.scheduler.page_counts();
   CHECK(counts.free + counts.cached == counts.all);
+  CHECK(counts.snapshots + counts.free_states == states);
   return run;
 }
 
@@ -53,6 +56,20 @@ TEST_CASE("a text that repeats itself takes fewer steps and stays what it is") {
       const CountedRun guessed = run(drafting_request(seed, 600, draft_tokens));
       CHECK(guessed.answer.tokens == plain.answer.tokens);
       CHECK(guessed.answer.end == plain.answer.end);
+      CHECK(guessed.steps < (draft_tokens < 5 ? 450 : 300));
+    }
+  }
+}
+
+TEST_CASE("guesses are taken back in recurrent layers too, and are fewer") {
+  const int states = states_needed(kFewSequences.sequences_max);
+  for (const uint64_t seed : {kRepeatingSeed, kRepeatingSeed + 1}) {
+    const CountedRun plain = run(drafting_request(seed, 600, 0), states);
+    CHECK(plain.steps == 600);
+    for (const int draft_tokens : {1, 5, 16}) {
+      CAPTURE(draft_tokens);
+      const CountedRun guessed = run(drafting_request(seed, 600, draft_tokens), states);
+      CHECK(guessed.answer.tokens == plain.answer.tokens);
       CHECK(guessed.steps < (draft_tokens < 5 ? 450 : 300));
     }
   }

@@ -99,6 +99,34 @@ TEST_CASE("a step arrives as it was sent") {
   CHECK(encoded(sent).size() <= plain_step_bytes_max(kBatchLimits));
 }
 
+TEST_CASE("the states of recurrent layers arrive with the step, and none without such layers") {
+  BatchLimits limits = kBatchLimits;
+  limits.states = 3;
+  Step sent = some_step();
+  sent.batch.states_from = {-1, 0, 2};
+  sent.batch.states_to = {0, 2, 1};
+  Step got;
+  REQUIRE(decode_step(encoded(sent), limits, got).ok());
+  CHECK(got.batch.states_from == sent.batch.states_from);
+  CHECK(got.batch.states_to == sent.batch.states_to);
+  CHECK(got.requests.size() == 2);
+  CHECK(encoded(sent).size() <= plain_step_bytes_max(limits));
+  CHECK_FALSE(decode_step(encoded(sent), kBatchLimits, got).ok());
+  CHECK_FALSE(decode_step(encoded(some_step()), limits, got).ok());
+  const auto is_refused = [&](size_t token, int32_t from, int32_t to) {
+    Step step = sent;
+    step.batch.states_from[token] = from;
+    step.batch.states_to[token] = to;
+    return !decode_step(encoded(step), limits, got).ok();
+  };
+  CHECK_FALSE(is_refused(1, 1, 1));
+  CHECK(is_refused(1, 3, 1));  // there is no such state
+  CHECK(is_refused(1, 1, 3));
+  CHECK(is_refused(1, 1, -1));
+  CHECK(is_refused(1, -1, 1));  // not at the beginning of its sequence
+  CHECK(is_refused(0, 0, 0));   // at the beginning
+}
+
 TEST_CASE("orders arrive with the step as they were sent") {
   const Step sent = step_with_orders();
   const auto bytes = encoded(sent);

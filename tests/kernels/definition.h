@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/answers/sample_quantised.h"
+#include "kernels/math.h"
 
 namespace lockstep::definition {
 
@@ -43,6 +44,52 @@ inline std::vector<float> rms_norm(const float* x, const std::vector<float>& wei
   std::vector<float> y;
   for (size_t c = 0; c < weight.size(); ++c) y.push_back((x[c] * scale) * weight[c]);
   return y;
+}
+
+inline float softplus(float x) {
+  const float u = exp_f32(0.0f - std::fmax(x, 0.0f - x));
+  const float s = u / (2.0f + u), s2 = s * s;
+  float p = 1.0f / 15;
+  for (const float odd : {13.0f, 11.0f, 9.0f, 7.0f, 5.0f, 3.0f}) p = std::fma(p, s2, 1.0f / odd);
+  const float twice = s + s;
+  return std::fmax(x, 0.0f) + std::fma(twice * s2, p, twice);
+}
+
+inline float decay(float x, float bias, float rate) {
+  return exp_f32(0.0f - rate * softplus(x + bias));
+}
+
+// One channel: its inputs from the oldest to the newest one.
+inline float convolution(const std::vector<float>& inputs, const std::vector<float>& weights) {
+  float sum = 0.0f;
+  for (size_t tap = 0; tap < inputs.size(); ++tap) {
+    sum = std::fma(weights[tap], inputs[tap], sum);
+  }
+  return sum * sigmoid_f32(sum);
+}
+
+// One token of one head: changes the state, (rows, columns), and returns the output.
+inline std::vector<float> delta_rule(std::vector<float>& state, const std::vector<float>& query,
+                                     const std::vector<float>& key, const std::vector<float>& value,
+                                     const std::vector<float>& decays, float rate) {
+  const size_t columns = value.size();
+  std::vector<float> output;
+  for (size_t j = 0; j < columns; ++j) {
+    float known = 0.0f, sum = 0.0f;
+    for (size_t i = 0; i < key.size(); ++i) {
+      float& element = state[i * columns + j];
+      element = element * decays[decays.size() == 1 ? 0 : i];
+      known = std::fma(element, key[i], known);
+    }
+    const float change = (value[j] - known) * rate;
+    for (size_t i = 0; i < key.size(); ++i) {
+      float& element = state[i * columns + j];
+      element = std::fma(key[i], change, element);
+      sum = std::fma(element, query[i], sum);
+    }
+    output.push_back(sum);
+  }
+  return output;
 }
 
 // Activations of one block as integers; they are finite.

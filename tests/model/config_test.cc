@@ -125,6 +125,58 @@ TEST_CASE("MiniMax M2 gives rotated dimensions and norms over all heads, in keys
   }
 }
 
+TEST_CASE("Qwen 3.5's recurrent layers are those of layer_types, or all but every fourth") {
+  const JsonObject sound = parse_json(find_known_shape("qwen3.5-27b")->config).value().as_object();
+  const auto parsed = parse_config(dump_json(sound));
+  REQUIRE(parsed.ok());
+  const ModelConfig& config = parsed.value();
+  for (int layer = 0; layer < 64; ++layer) {
+    CHECK(config.layer(layer).is_recurrent() == (layer % 4 != 3));
+    CHECK((config.layer(layer).state.heads == 0) == config.layer(layer).is_recurrent());
+    CHECK(config.layer(layer).gates_output == !config.layer(layer).is_recurrent());
+  }
+  CHECK(&config.attention_layer() == &config.layer(3));
+  CHECK(config.rotary_dims == 64);
+  REQUIRE(config.delta.has_value());
+  CHECK((config.delta->key_heads == 16 && config.delta->value_heads == 48));
+  CHECK(config.delta->channels() == 2 * 16 * 128 + 48 * 128);
+  CHECK(config.layer(0).has(Role::kDeltaInput));
+  CHECK_FALSE(config.layer(0).has(Role::kDeltaGroupedInput));
+  const ModelConfig grouped = parse_config(find_known_shape("qwen3-next-80b-a3b")->config).value();
+  CHECK(grouped.layer(0).has(Role::kDeltaGroupedInput));
+  JsonObject two = sound;
+  two["num_hidden_layers"] = 2;
+  two["layer_types"] = JsonArray{"full_attention", "linear_attention"};
+  const ModelConfig other = parse_config(dump_json(two)).value();
+  CHECK((!other.layer(0).is_recurrent() && other.layer(1).is_recurrent()));
+  struct Refusal {
+    const char* key;
+    Json value;
+    const char* message;
+  };
+  const Refusal refusals[] = {
+      {"attn_output_gate", false, "\"attn_output_gate\": false is not supported"},
+      {"linear_num_key_heads", 5, "48 value heads cannot share 5 key heads evenly"},
+      {"linear_num_value_heads", 512, "\"linear_num_value_heads\" is 512"},
+      {"linear_key_head_dim", 0, "\"linear_key_head_dim\" is 0"},
+      {"linear_conv_kernel_dim", 9, "\"linear_conv_kernel_dim\" is 9"},
+      {"linear_conv_kernel_dim", nullptr, "\"linear_conv_kernel_dim\" is missing"},
+      {"full_attention_interval", 65, "no layer has full attention"},
+      {"layer_types", JsonArray{"linear_attention"}, "must name each layer's type"}};
+  for (const Refusal& refusal : refusals) {
+    CAPTURE(refusal.key);
+    JsonObject file = sound;
+    file[refusal.key] = refusal.value;
+    const auto refused = parse_config(dump_json(file));
+    REQUIRE(!refused.ok());
+    CHECK_MESSAGE(refused.error().message.find(refusal.message) != std::string::npos,
+                  refused.error().message);
+  }
+  two["layer_types"] = JsonArray{"full_attention", "sliding_attention"};
+  CHECK(parse_config(dump_json(two)).error().message.find("\"sliding_attention\" is unknown") !=
+        std::string::npos);
+}
+
 TEST_CASE("Gemma 4's layers without a window have sizes and rotary angles of their own") {
   const JsonObject sound = parse_json(find_known_shape("gemma-4-31b")->config).value().as_object();
   const auto parsed = parse_config(dump_json(sound));

@@ -48,6 +48,9 @@ constexpr Exception kExceptions[] = {
     {"glm-4.5-air", 4, 64, 1.051, Why::kGroups},
     {"glm-4.5-air", 8, 32, 1.051, Why::kGroups},
     {"glm-4.7-flash", 8, 1, 1.052, Why::kHeads},
+    {"qwen3-next-80b-a3b", 8, 1, 1.022, Why::kKvHeads},
+    {"qwen3-coder-next", 8, 1, 1.022, Why::kKvHeads},
+    {"qwen3.5-35b-a3b", 8, 1, 1.022, Why::kKvHeads},
 };
 
 const Exception* find_exception(std::string_view shape, int ranks, int alignment) {

@@ -58,6 +58,12 @@ constexpr Published kPublished[] = {
     {"glm-4.6", 355, 32, Counts::kNeither},
     {"gemma-4-31b", 30.7, 30.7},
     {"minimax-m2", 230, 10, Counts::kNeither},
+    {"qwen3-next-80b-a3b", 80, 3.9, Counts::kEmbedding},
+    {"qwen3-coder-next", 80, 3.9, Counts::kEmbedding},
+    {"qwen3.5-27b", 27, 27, Counts::kEmbedding},
+    {"qwen3.5-35b-a3b", 35, 3},
+    {"qwen3.5-122b-a10b", 122, 9.8, Counts::kEmbedding},  // the card rounds to "A10B"
+    {"qwen3.5-397b-a17b", 397, 17, Counts::kEmbedding},
     {"glm-4.7-flash", 30, 3.3, Counts::kNeither},  // the card rounds to "30B-A3B"
 };
 

@@ -27,6 +27,9 @@ class RecordingSource final : public WeightSource {
   Result<StoredVector> vector(std::string_view name, int stack_index, int size) const override {
     return source_.vector(name, stack_index, size);
   }
+  std::vector<int64_t> shape_of(std::string_view name) const override {
+    return source_.shape_of(name);
+  }
   bool has(std::string_view name, int stack_index) const override {
     return source_.has(name, stack_index);
   }

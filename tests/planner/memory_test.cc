@@ -96,6 +96,7 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
                                    .layers = layers[stage],
                                    .tokens_max = std::max(limits.batch_tokens_max, limits.streams),
                                    .pages = pages,
+                                   .states = states_needed(limits.streams),
                                    .kv = limits.kv,
                                    .page_list_entries_max = pages,
                                    .link = kLink.kind},

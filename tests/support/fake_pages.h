@@ -1,7 +1,8 @@
 // FakePages: computes a scheduler's steps like a model, over pages that have one number per
 // position. A position's number is made from its token and the numbers in all earlier pages, as
 // they are found there, so that a page with wrong contents changes the text. Steps are computed in
-// order, as on every rank. FakeDisk keeps the numbers of pages like each rank's store.
+// order, as on every rank. With recurrent layers each state has a number too, made from that of the
+// state before and the token. FakeDisk keeps the numbers of pages like each rank's store.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -63,7 +64,8 @@ class FakePages {
  public:
   explicit FakePages(const SchedulerLimits& limits)
       : vocab_size_(limits.vocab_size),
-        numbers_(static_cast<size_t>(pages_needed(limits)) * kPagePositions, 0) {}
+        numbers_(static_cast<size_t>(pages_needed(limits)) * kPagePositions, 0),
+        states_(static_cast<size_t>(limits.states), 0) {}
 
   // Executes the step's page orders as the ranks would.
   PageOutcome move(const PageOrders& orders, FakeDisk& disk) {
@@ -96,7 +98,8 @@ class FakePages {
     std::vector<uint64_t> states;
     for (size_t i = 0; i < batch.tokens.size(); ++i) {
       const auto list = static_cast<size_t>(batch.list_offsets[i]);
-      states.push_back(compute(batch.tokens[i], batch.positions[i], &batch.page_lists[list]));
+      states.push_back(compute(batch.tokens[i], batch.positions[i], &batch.page_lists[list],
+                               continue_state(batch, i)));
     }
     tokens_computed += batch.token_count();
     std::vector<SampledToken> choices;
@@ -123,9 +126,20 @@ class FakePages {
   uint64_t& at(int32_t page, int slot) {
     return numbers_[static_cast<size_t>(page) * kPagePositions + static_cast<size_t>(slot)];
   }
-  uint64_t compute(int32_t token, int position, const int32_t* pages) {
+  // 0 without recurrent layers.
+  uint64_t continue_state(const Batch& batch, size_t token) {
+    REQUIRE(batch.states_to.size() == (states_.empty() ? 0 : batch.tokens.size()));
+    if (states_.empty()) return 0;
+    const int32_t from = batch.states_from[token];
+    REQUIRE((from < 0) == (batch.positions[token] == 0));
+    const uint64_t before = from < 0 ? 1 : states_.at(static_cast<size_t>(from));
+    uint64_t& to = states_.at(static_cast<size_t>(batch.states_to[token]));
+    return to = mix(before, static_cast<uint64_t>(batch.tokens[token]));
+  }
+  uint64_t compute(int32_t token, int position, const int32_t* pages, uint64_t recurrent) {
     const int page = position / kPagePositions, slot = position % kPagePositions;
     uint64_t state = mix(static_cast<uint64_t>(token) + 1, static_cast<uint64_t>(position));
+    if (recurrent != 0) state = mix(state, recurrent);
     bool is_broken = token == kPoison;
     const auto look_at = [&](uint64_t number) {
       is_broken |= number == kBroken;
@@ -149,6 +163,7 @@ class FakePages {
 
   int vocab_size_;
   std::vector<uint64_t> numbers_;  // (pages, kPagePositions)
+  std::vector<uint64_t> states_;   // of recurrent layers
 };
 
 struct FakeAnswer {

@@ -104,6 +104,7 @@ class OneMatrix final : public WeightSource {
   Result<StoredVector> vector(std::string_view, int, int) const override {
     return StoredVector{DType::kF32, std::as_bytes(std::span<const float>(values_))};
   }
+  std::vector<int64_t> shape_of(std::string_view) const override { return {}; }
   bool has(std::string_view name, int) const override {
     return name.find("kv_b_proj") != std::string_view::npos;
   }
@@ -314,6 +315,9 @@ TEST_CASE("an already quantised matrix is quantised again only on request") {
     }
     Result<StoredVector> vector(std::string_view name, int index, int size) const override {
       return first_.vector(name, index, size);
+    }
+    std::vector<int64_t> shape_of(std::string_view name) const override {
+      return first_.shape_of(name);
     }
     bool has(std::string_view name, int index) const override { return first_.has(name, index); }
     uint64_t file_bytes() const override { return 0; }

@@ -11,6 +11,7 @@
 #include "base/machine/available_memory.h"
 #include "model/load/model_summary.h"
 #include "model/load/open_model.h"
+#include "model/load/sequence_state.h"
 #include "model/load/shape_model.h"
 
 namespace lockstep {
@@ -76,7 +77,9 @@ Status check_memory(const Plan& plan, const ModelBenchFlags& flags, int ranks) {
   for (const std::string& text : plan.models) {
     const OpenedModel model = TRY(open_model(text));
     needed += model.source->file_bytes() + static_cast<uint64_t>(ranks) * kOtherBytes +
-              state_bytes(model.config, kv, flags.prompt_tokens + flags.new_tokens);
+              state_bytes(model.config, kv, flags.prompt_tokens + flags.new_tokens) +
+              static_cast<uint64_t>(states_needed(flags.group.spec.sequences_max)) *
+                  recurrent_bytes(model.config);
   }
   const std::optional<uint64_t> available = available_memory_bytes();
   if (!available || needed <= *available) return Ok{};

@@ -130,6 +130,7 @@ Result<Json> shown_json(const ShowFlags& flags, const Shown& shown) {
                   {"context", config.positions_max},
                   {"kv", kv_kind_name(kKvDefault)},
                   {"state_bytes_per_1k_tokens", state_bytes(config, kKvDefault, kStateTokens)},
+                  {"recurrent_state_bytes", recurrent_bytes(config)},
                   {"size_bytes", shown.file_bytes},
                   {"weight_bytes", total.bytes},
                   {"weight_bytes_per_token", total.token_bytes},
@@ -169,7 +170,7 @@ void print_shown_model(const Shown& shown) {
   line("active parameters", count_text(total.token_parameters) + " for each token");
   line("layers", fmt::format("{}, {} wide", config.layers, config.hidden));
   line("attention",
-       config.layer(0).is_latent()
+       config.attention_layer().is_latent()
            ? fmt::format("{} heads over a latent of {}", config.heads, config.latent.kv_rank)
            : fmt::format("{} heads of {}, {} for keys and values", config.heads, config.head_dim,
                          config.kv_heads));
@@ -182,6 +183,10 @@ void print_shown_model(const Shown& shown) {
   line("memory of 1k tokens", fmt::format("{}, keys and values in {}",
                                           bytes_text(state_bytes(config, kKvDefault, kStateTokens)),
                                           kv_kind_name(kKvDefault)));
+  if (config.delta) {
+    line("and of a sequence",
+         fmt::format("{} in its recurrent layers", bytes_text(recurrent_bytes(config))));
+  }
 }
 
 void print_classes(const ModelSummary& summary) {

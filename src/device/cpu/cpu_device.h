@@ -214,6 +214,13 @@ class CpuDevice : public Device {
   void run(const AddExpertBias& op);
   void run(const Add& op);
   void run(const HostTurn&) {}
+  // In cpu_device_recurrent.cc.
+  void run(const Convolve& op);
+  void convolve(const Convolve& op, const Convolve::Part& part);
+  void run(const Decay& op);
+  void run(const Sigmoid& op);
+  void run(const Gate& op);
+  void run(const DeltaRule& op);
 
   const KernelTable& kernels_;
   ThreadTeam team_;

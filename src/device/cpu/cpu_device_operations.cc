@@ -39,11 +39,12 @@ void CpuDevice::run(const CopyColumns& op) {
   if (op.count == 0 || op.columns == 0) return;
   const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
   const auto stride = static_cast<size_t>(op.output_stride);
-  LOCKSTEP_CHECK(columns <= stride);
-  const float* input = floats(op.input, count * columns);
+  const auto from = static_cast<size_t>(op.input_stride > 0 ? op.input_stride : op.columns);
+  LOCKSTEP_CHECK(columns <= stride && columns <= from);
+  const float* input = floats(op.input, (count - 1) * from + columns);
   float* output = floats(op.output, (count - 1) * stride + columns);
   for (size_t i = 0; i < count; ++i) {
-    std::memcpy(output + i * stride, input + i * columns, columns * sizeof(float));
+    std::memcpy(output + i * stride, input + i * from, columns * sizeof(float));
   }
 }
 

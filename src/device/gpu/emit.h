@@ -1,6 +1,7 @@
 // How the files of Planner append dispatches.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 
@@ -10,6 +11,14 @@ namespace lockstep::gpu {
 
 inline size_t groups_of(size_t count, size_t size) {
   return (count + size - 1) / size;
+}
+
+// Calls body(begin, count) for rows of elements: their length keeps the number of workgroups in x
+// and y below what devices allow.
+template <class Body>
+void in_rows(size_t count, Body body) {
+  constexpr size_t kRow = 1 << 16;
+  for (size_t begin = 0; begin < count; begin += kRow) body(begin, std::min(kRow, count - begin));
 }
 
 template <class Params>

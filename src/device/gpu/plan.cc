@@ -22,14 +22,6 @@ static_assert(kSlopeOfGelu == kGeluSlope && kSquareOfGelu == kGeluSquare);
 static_assert(kWordsOfBlock8 * 4 == sizeof(InputBlock8));
 static_assert(kWordsOfBlockF * 4 == sizeof(InputBlockF));
 
-// Calls body(begin, count) for rows of elements: their length keeps the number of workgroups in x
-// and y below what devices allow.
-template <class Body>
-void in_rows(size_t count, Body body) {
-  constexpr size_t kRow = 1 << 16;
-  for (size_t begin = 0; begin < count; begin += kRow) body(begin, std::min(kRow, count - begin));
-}
-
 }  // namespace
 
 std::string_view kernel_name(Kernel kernel) {
@@ -68,6 +60,10 @@ std::string_view kernel_name(Kernel kernel) {
       return "latent";
     case Kernel::kProbe:
       return "probe";
+    case Kernel::kConvolve:
+      return "convolve";
+    case Kernel::kDelta:
+      return "delta";
   }
   return "";
 }
@@ -153,15 +149,17 @@ void Planner::plan(const CopyColumns& op) {
   if (op.count == 0 || op.columns == 0) return;
   const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
   const auto stride = static_cast<size_t>(op.output_stride);
-  LOCKSTEP_CHECK(columns <= stride);
-  const MemoryRange input = memory_.place(op.input, count * columns);
+  const auto from = static_cast<size_t>(op.input_stride > 0 ? op.input_stride : op.columns);
+  LOCKSTEP_CHECK(columns <= stride && columns <= from);
+  const MemoryRange input = memory_.place(op.input, (count - 1) * from + columns);
   const MemoryRange output = memory_.place(op.output, (count - 1) * stride + columns);
   elementwise(kCopyColumns,
               {.x = input.begin,
                .y = output.begin,
                .row_count = static_cast<uint32_t>(count),
                .columns = static_cast<uint32_t>(columns),
-               .y_stride = static_cast<uint32_t>(stride)},
+               .y_stride = static_cast<uint32_t>(stride),
+               .x_stride = static_cast<uint32_t>(from)},
               {input}, {output});
 }
 

@@ -35,6 +35,8 @@ enum class Kernel : uint8_t {
   kHeads,
   kLatent,
   kProbe,
+  kConvolve,
+  kDelta,
 };
 
 // "matmul"
@@ -238,6 +240,17 @@ class Planner {
   void plan(const AddExpertBias& op);
   void plan(const Add& op);
   void plan(const HostTurn& turn);
+  void plan(const Convolve& op);
+  void plan(const Decay& op);
+  void plan(const Sigmoid& op);
+  void plan(const Gate& op);
+  void plan(const DeltaRule& op);
+  struct StateRanges {
+    MemoryRange memory, from, to;
+  };
+  StateRanges ranges_of(const StateSlots& states, int tokens) const;
+  // `offset`: of the operation's part of a state.
+  StatesInfo states_info(const StateSlots& states, size_t offset, int tokens) const;
   void activate(ActivateParams params, std::initializer_list<MemoryRange> reads,
                 const MemoryRange& output, const PlanMatrix* user);
   void elementwise(uint32_t kind, const ElementwiseParams& params,

@@ -21,6 +21,19 @@ uint64_t state_bytes(const Attention& op, int position) {
   return of_page * static_cast<size_t>(positions) / kPagePositions;
 }
 
+// The states that it reads and writes.
+uint64_t state_bytes(const DeltaRule& op) {
+  const auto elements = static_cast<uint64_t>(op.value_heads) * static_cast<uint64_t>(op.key_dim) *
+                        static_cast<uint64_t>(op.value_dim);
+  return 2 * elements * Slice::kElementBytes * static_cast<uint64_t>(op.tokens);
+}
+uint64_t state_bytes(const Convolve& op) {
+  uint64_t channels = 0;
+  for (const Convolve::Part& part : op.parts) channels += static_cast<uint64_t>(part.channels);
+  return 2 * channels * static_cast<uint64_t>(op.taps - 1) * Slice::kElementBytes *
+         static_cast<uint64_t>(op.tokens);
+}
+
 }  // namespace
 
 Address PlanDevice::take(size_t bytes) {
@@ -57,6 +70,12 @@ Status PlanDevice::run(const Turns& turn) {
     }
     if (const auto* attention = std::get_if<Attention>(&operation)) {
       counts_.bytes += state_bytes(*attention, position_);
+    }
+    if (const auto* rule = std::get_if<DeltaRule>(&operation)) {
+      counts_.bytes += state_bytes(*rule);
+    }
+    if (const auto* convolve = std::get_if<Convolve>(&operation)) {
+      counts_.bytes += state_bytes(*convolve);
     }
     planner_.add(operation);
   }

@@ -221,6 +221,22 @@ float exact_sigmoid(float x) {
   return x < -87.33 ? 0.0 : y;
 }
 
+// kernels/generic/recurrent.inl; the numbers are 1/15, 1/13, ... 1/3.
+float exact_softplus(float x) {
+  const float u = exact_exp(exact_sub(0.0, larger(x, exact_sub(0.0, x))));
+  const float s = exact_div(u, exact_add(2.0, u));
+  const float s2 = exact_mul(s, s);
+  float p = of_bits(0x3d888889u);
+  p = exact_fma(p, s2, of_bits(0x3d9d89d9u));
+  p = exact_fma(p, s2, of_bits(0x3dba2e8cu));
+  p = exact_fma(p, s2, of_bits(0x3de38e39u));
+  p = exact_fma(p, s2, of_bits(0x3e124925u));
+  p = exact_fma(p, s2, of_bits(0x3e4ccccdu));
+  p = exact_fma(p, s2, of_bits(0x3eaaaaabu));
+  const float twice = exact_add(s, s);
+  return exact_add(larger(x, 0.0), exact_fma(exact_mul(twice, s2), p, twice));
+}
+
 // Conversions by integers, whatever a device does with subnormal numbers.
 float of_half(uint half_bits) {
   const uint sign = (half_bits & 0x8000u) << 16, magnitude = half_bits & 0x7fffu;

@@ -20,7 +20,7 @@ void main() {
   if (column >= columns) return;
   Floats y = Floats(advance(PARAMS.y, row, (kKind == kCopyColumns ? PARAMS.y_stride : columns) * 4u));
   Floats x = Floats(PARAMS.x);
-  Floats own = Floats(advance(PARAMS.x, row, columns * 4u));
+  Floats own = Floats(advance(PARAMS.x, row, (kKind == kCopyColumns ? PARAMS.x_stride : columns) * 4u));
   switch (kKind) {
     case kAdd: y.at[column] = exact_add(y.at[column], own.at[column]); break;
     case kAddBias: y.at[column] = exact_add(y.at[column], x.at[column]); break;
@@ -33,6 +33,18 @@ void main() {
       break;
     }
     case kCopyColumns: y.at[column] = own.at[column]; break;
+    case kSigmoid: y.at[column] = exact_sigmoid(y.at[column]); break;
+    case kGate: y.at[column] = exact_mul(y.at[column], exact_sigmoid(own.at[column])); break;
+    case kGateSilu: {
+      const float gate = own.at[column];
+      y.at[column] = exact_mul(exact_mul(gate, exact_sigmoid(gate)), y.at[column]);
+      break;
+    }
+    case kDecay: {
+      const float softplus = exact_softplus(exact_add(y.at[column], x.at[column]));
+      y.at[column] = exact_exp(exact_sub(0.0, exact_mul(Floats(PARAMS.weights).at[column], softplus)));
+      break;
+    }
     case kAddExpertBias: {
       float sum = 0.0;
       for (uint i = row * PARAMS.slots; i < (row + 1u) * PARAMS.slots; ++i) {

@@ -303,10 +303,14 @@ LOCKSTEP_CONSTANT uint32_t kAdd = 0u;            // y[r][c] += x[r][c]
 LOCKSTEP_CONSTANT uint32_t kAddBias = 1u;        // y[r][c] += x[c]
 LOCKSTEP_CONSTANT uint32_t kScaleRows = 2u;      // y[r][c] *= x[r]
 LOCKSTEP_CONSTANT uint32_t kCopyRows = 3u;       // y[r][c] = x[rows[r]][c]
-LOCKSTEP_CONSTANT uint32_t kCopyColumns = 4u;    // y[r * y_stride + c] = x[r][c]
+LOCKSTEP_CONSTANT uint32_t kCopyColumns = 4u;    // y[r * y_stride + c] = x[r * x_stride + c]
 LOCKSTEP_CONSTANT uint32_t kAddExpertBias = 5u;  // y[r][c] += sum of weights * x[chosen][c]
 LOCKSTEP_CONSTANT uint32_t kScale = 6u;          // y[r][c] *= x[0]
 LOCKSTEP_CONSTANT uint32_t kCap = 7u;            // y[r][c] = cap * tanh(y[r][c] / cap)
+LOCKSTEP_CONSTANT uint32_t kSigmoid = 8u;        // y[r][c] = sigmoid(y[r][c])
+LOCKSTEP_CONSTANT uint32_t kGate = 9u;           // y[r][c] *= sigmoid(x[r][c])
+LOCKSTEP_CONSTANT uint32_t kGateSilu = 10u;      // y[r][c] *= silu(x[r][c])
+LOCKSTEP_CONSTANT uint32_t kDecay = 11u;  // y[r][c] = exp(-weights[c] * softplus(y[r][c] + x[c]))
 
 struct ElementwiseParams {
   Address x;
@@ -318,6 +322,40 @@ struct ElementwiseParams {
   uint32_t y_stride;
   uint32_t slots;
   float cap;
+  uint32_t x_stride;
+};
+
+// Where a layer's states are, and which of them each token continues and leaves.
+struct StatesInfo {
+  Address memory;
+  Address from;
+  Address to;
+  uint32_t state_bytes;  // from one number to the next
+  uint32_t tokens;
+};
+
+struct ConvolveParams {
+  StatesInfo states;
+  Address x;
+  Address weights;
+  Address y;
+  uint32_t channels;
+  uint32_t taps;
+};
+
+struct DeltaParams {
+  StatesInfo states;
+  Address query;
+  Address key;
+  Address value;
+  Address decay;
+  Address rate;
+  Address outputs;
+  uint32_t key_heads;
+  uint32_t value_heads;
+  uint32_t key_dim;
+  uint32_t value_dim;
+  uint32_t decays;
 };
 
 // Results for each triple (a, b, c): a * b + c, a / b, the root of |a|, exp(c).

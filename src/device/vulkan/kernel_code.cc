@@ -13,6 +13,10 @@ namespace {
 #include <spirv/kAttention64.h>
 #include <spirv/kAttentionMerge.h>
 #include <spirv/kAttentionMerge64.h>
+#include <spirv/kConvolve.h>
+#include <spirv/kConvolve64.h>
+#include <spirv/kDelta.h>
+#include <spirv/kDelta64.h>
 #include <spirv/kElementwise.h>
 #include <spirv/kElementwise64.h>
 #include <spirv/kEmbed.h>
@@ -72,6 +76,8 @@ std::span<const uint32_t> kernel_code(Kernel kernel, const KernelFeatures& has) 
     LOCKSTEP_KERNEL(kHeads);
     LOCKSTEP_KERNEL(kLatent);
     LOCKSTEP_KERNEL(kProbe);
+    LOCKSTEP_KERNEL(kConvolve);
+    LOCKSTEP_KERNEL(kDelta);
 #undef LOCKSTEP_KERNEL
   }
   LOCKSTEP_CHECK(false);

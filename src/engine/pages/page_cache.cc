@@ -13,13 +13,16 @@ std::span<const int32_t> page_tokens(std::span<const int32_t> tokens, size_t pag
   return tokens.subspan(page * kPagePositions, kPagePositions);
 }
 
-PrefixTree::Key key_of(const CachedPages& pages, std::span<const int32_t> tokens, size_t page) {
-  return {.parent = page == 0 ? PrefixTree::kNone : pages.state.pages()[page - 1],
-          .tokens = page_tokens(tokens, page),
-          .hash = pages.hashes[page]};
+int32_t parent_of(const CachedPages& pages, size_t page) {
+  return page == 0 ? PrefixTree::kNone : pages.state.pages()[page - 1];
 }
 
 }  // namespace
+
+PrefixTree::Key PageCache::key_after(int32_t parent, const CachedPages& pages,
+                                     std::span<const int32_t> tokens, size_t page) {
+  return {.parent = parent, .tokens = page_tokens(tokens, page), .hash = pages.hashes[page]};
+}
 
 void CachedPages::reserve(int length) {
   StatePool::reserve(state, length);
@@ -40,23 +43,33 @@ void CachedPages::make_keys(std::span<const int32_t> prompt) {
   }
 }
 
-PageCache::PageCache(int pages, PageDisk* disk)
-    : pool_(pages), tree_(pages), disk_(disk), unsaved_(disk ? pages : 0) {
+PageCache::PageCache(int pages, PageDisk* disk, int states, int sequences)
+    : pool_(pages),
+      tree_(pages),
+      states_(states, sequences, pages),
+      disk_(disk),
+      unsaved_(disk ? pages : 0) {
+  LOCKSTEP_CHECK(!disk || !states_.is_needed());  // snapshots are not saved
   if (!disk) return;
   keys_.resize(static_cast<size_t>(pages));
   has_key_.resize(static_cast<size_t>(pages));
 }
 
 int PageCache::take_over(CachedPages& pages, std::span<const int32_t> tokens, int positions_max) {
-  const auto pages_max = static_cast<size_t>(positions_max / kPagePositions);
   size_t count = pages.state.pages().size();
-  while (pages.enters_tree && count < pages_max && static_cast<size_t>(pages.in_tree) == count) {
-    const int32_t page = tree_.find(key_of(pages, tokens, count));
-    if (page == PrefixTree::kNone) break;
+  if (!pages.enters_tree || static_cast<size_t>(pages.in_tree) != count) {
+    return pages.in_tree * kPagePositions;
+  }
+  const size_t reusable =
+      reusable_pages(pages, tokens, static_cast<size_t>(positions_max / kPagePositions));
+  if (reusable == count) return pages.in_tree * kPagePositions;
+  for (; count < reusable; ++count) {
+    const int32_t page = tree_.find(key_after(parent_of(pages, count), pages, tokens, count));
     tree_.set_used(page);
     pool_.share(pages.state, page);
-    pages.in_tree = static_cast<int>(++count);
   }
+  pages.in_tree = static_cast<int>(count);
+  take_over_state(pages);
   return pages.in_tree * kPagePositions;
 }
 
@@ -70,6 +83,7 @@ void PageCache::grow(CachedPages& pages, int length, PageOrders& orders) {
 void PageCache::evict(PageOrders& orders) {
   const int32_t page = tree_.take_oldest();
   LOCKSTEP_CHECK(page != PrefixTree::kNone);  // the pool is large enough for all running sequences
+  states_.detach(page);
   pool_.drop(page);
   if (!disk_ || !unsaved_.remove(page)) return;
   if (orders.saves.size() >= kPageSavesMax || !disk_->has_room()) return;
@@ -85,10 +99,10 @@ void PageCache::shrink(CachedPages& pages, int length) {
 void PageCache::enter(CachedPages& pages, std::span<const int32_t> tokens, int length) {
   while (pages.enters_tree && (pages.in_tree + 1) * kPagePositions <= length) {
     const auto index = static_cast<size_t>(pages.in_tree);
-    const PrefixTree::Key key = key_of(pages, tokens, index);
+    const PrefixTree::Key key = key_after(parent_of(pages, index), pages, tokens, index);
     if (key.parent != PrefixTree::kNone && !tree_.contains(key.parent)) {
       pages.enters_tree = false;
-      return;
+      break;
     }
     const int32_t page = pages.state.pages()[index];
     const int32_t known = tree_.find(key);
@@ -106,10 +120,12 @@ void PageCache::enter(CachedPages& pages, std::span<const int32_t> tokens, int l
     }
     ++pages.in_tree;
   }
+  if (states_.is_needed()) enter_states(pages, length);
 }
 
 // From the end: a page is idle only after its descendants are.
 void PageCache::release(CachedPages& pages) {
+  release_states(pages);
   const auto numbers = pages.state.pages();
   for (size_t i = numbers.size(); i-- > 0;) {
     const int32_t page = numbers[i];
@@ -126,6 +142,7 @@ void PageCache::forget(CachedPages& pages) {
   if (!tree_.contains(first)) return;  // another sequence has already made the tree forget it
   for (const int32_t page : tree_.take_subtree(first)) {
     pool_.drop(page);
+    states_.detach(page);
     if (!disk_) continue;
     unsaved_.remove(page);
     disk_->forget(disk_key(page));

@@ -26,6 +26,8 @@
 #include "engine/pages/page_list.h"
 #include "engine/pages/page_orders.h"
 #include "engine/pages/prefix_tree.h"
+#include "engine/pages/state_cache.h"
+#include "model/forward/batch.h"
 #include "model/load/sequence_state.h"
 
 namespace lockstep {
@@ -38,6 +40,20 @@ struct CachedPages {
   int in_tree = 0;               // leading pages of `state` that are in the tree
   bool enters_tree = true;       // false: no longer, an earlier page was evicted
 
+  // With recurrent layers: the state after the last planned position; states that steps in flight
+  // read, until positions [0, length) are computed; snapshots of [0, length) that have not entered
+  // the tree; and the state before each guessed token.
+  struct StateAt {
+    int length;
+    int32_t state;
+  };
+  int32_t recurrent = StateCache::kNone;
+  std::vector<StateAt> read;
+  std::vector<StateAt> snapshots;
+  std::vector<int32_t> guessed;
+  int latest_snapshot = 0;  // the length of the last one that has entered the tree
+  int prompt = 0;           // tokens
+
   // For a sequence of up to this length: later calls allocate nothing.
   void reserve(int length);
   // Call with all tokens, after some were added.
@@ -45,10 +61,18 @@ struct CachedPages {
   void make_keys(std::span<const int32_t> prompt);
 };
 
+// Positions of a sequence in a step; those from `known` on are guesses.
+struct PlannedPositions {
+  int begin = 0;
+  int end = 0;
+  int known = 0;
+  int prompt = 0;  // tokens
+};
+
 class PageCache {
  public:
-  // `disk` must outlive it; null: there is none.
-  explicit PageCache(int pages, PageDisk* disk = nullptr);
+  // `disk` must outlive it; null: there is none. `states` as for StateCache.
+  explicit PageCache(int pages, PageDisk* disk = nullptr, int states = 0, int sequences = 0);
 
   // Adds the pages from the tree that follow those of `pages`, if all of these are in it, up to
   // position `positions_max`. Returns how many positions of `pages` are then in the tree.
@@ -56,6 +80,12 @@ class PageCache {
   // Makes room for positions [0, length), evicting idle pages. Saves that must come before these
   // pages are overwritten are added to `orders`.
   void grow(CachedPages& pages, int length, PageOrders& orders);
+  // Appends the states of these positions to the batch, if the model has recurrent layers.
+  void plan_states(CachedPages& pages, const PlannedPositions& planned, Batch& batch);
+  // Guesses that a step may have: each needs a state.
+  int guesses_max() const { return states_.is_needed() ? states_.spare() : kGuessesMax; }
+  // The first `right` guesses of the last step were right.
+  void end_guesses(CachedPages& pages, int right);
   // Frees pages beyond `length` that are not in the tree.
   void shrink(CachedPages& pages, int length);
   // The state of the first `length` tokens is computed: their whole pages enter the tree.
@@ -82,17 +112,32 @@ class PageCache {
   void forget_on_disk(const PageKey& key);
   int unsaved_pages() const { return unsaved_.size(); }
 
+  int snapshots() const { return states_.snapshots(); }
+  int free_states() const { return states_.free_states(); }
   int free_pages() const { return pool_.free_pages(); }
   int cached_pages() const { return tree_.size(); }
   int pages() const { return pool_.pages(); }
 
  private:
+  static constexpr int kGuessesMax = 1 << 20;  // more than there ever are
+
   void evict(PageOrders& orders);
+  static PrefixTree::Key key_after(int32_t parent, const CachedPages& pages,
+                                   std::span<const int32_t> tokens, size_t page);
+  // In page_cache_states.cc.
+  void plan_snapshot(CachedPages& pages, int length, int prompt);
+  void enter_states(CachedPages& pages, int length);
+  void enter_snapshot(CachedPages& pages, const CachedPages::StateAt& snapshot);
+  void release_states(CachedPages& pages);
+  size_t reusable_pages(const CachedPages& pages, std::span<const int32_t> tokens,
+                        size_t pages_max) const;
+  void take_over_state(CachedPages& pages);
   // For a page of the tree; computed on demand, with those of the pages before.
   const PageKey& disk_key(int32_t page);
 
   StatePool pool_;
   PrefixTree tree_;
+  StateCache states_;
   PageDisk* disk_;
   std::vector<PageKey>
       keys_;  // (pages) for those in the tree with `has_key_`; empty without a disk

@@ -10,6 +10,7 @@
 #include "device/device_kinds.h"
 #include "engine/run/model_engine.h"
 #include "engine/run/model_identity.h"
+#include "model/load/sequence_state.h"
 #include "model/load/shape_model.h"
 #include "model/load/stages.h"
 #include "model/quantise/quantising.h"
@@ -48,7 +49,8 @@ Status ModelEngine::load(const EngineOptions& options) {
              .tokens_max = std::max(spec.batch_tokens_max, spec.sequences_max),
              .context = context,
              .vocab_size = config.vocab_size,
-             .stages = pipeline_->place().stages};
+             .stages = pipeline_->place().stages,
+             .states = config.delta ? states_needed(spec.sequences_max) : 0};
   std::shared_ptr<const QuantisingSource> quantising;
   if (spec.bits > 0) {
     quantising = quantising_source(
@@ -94,6 +96,7 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
                             .layers = own,
                             .tokens_max = limits_.tokens_max,
                             .pages = pages_needed(limits_),
+                            .states = limits_.states,
                             .kv = kv_of(options.spec.exact, options.spec.kv),
                             .page_list_entries_max = pages_needed(limits_),
                             .link = options.spec.link.kind,
@@ -108,7 +111,11 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
 // A broken disk is no reason not to serve.
 void ModelEngine::open_store(const EngineOptions& options) {
   const bool has_part = model_->page_shape().page_bytes() > 0;  // false: the rank has no heads
-  if (options.cache_disk_bytes > 0 && has_part) {
+  if (options.cache_disk_bytes > 0 && model_->config().delta) {
+    log_info(
+        "pages of state are not kept on disk: this model has recurrent layers, whose states "
+        "lockstep keeps in memory only");
+  } else if (options.cache_disk_bytes > 0 && has_part) {
     auto store = make_store(options);
     if (store.ok()) {
       store_ = std::move(store.value());

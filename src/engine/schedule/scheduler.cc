@@ -62,7 +62,7 @@ int steps_in_flight_max(int stages) {
 }
 
 Scheduler::Scheduler(const SchedulerLimits& limits, PageDisk* disk)
-    : limits_(limits), pages_(pages_needed(limits), disk) {
+    : limits_(limits), pages_(pages_needed(limits), disk, limits.states, limits.sequences_max) {
   running_.reserve(static_cast<size_t>(limits.sequences_max));
   ready_.reserve(static_cast<size_t>(limits.sequences_max));
   const int steps = steps_in_flight_max(limits.stages) + 1;  // one is being planned or completed
@@ -112,6 +112,7 @@ Status Scheduler::submit(uint64_t id, GenerateRequest request) {
   sequence->tokens = request.prompt;
   sequence->pages.reserve(most);
   sequence->pages.hash(sequence->tokens);
+  sequence->pages.prompt = static_cast<int>(sequence->tokens.size());
   if (pages_.has_disk()) sequence->pages.make_keys(sequence->tokens);
   sequence->request = std::move(request);
   const uint64_t client = sequence->request.client;
@@ -245,7 +246,7 @@ int Scheduler::expect(Sequence& sequence, int room) const {
 int Scheduler::guesses_max(const Sequence& sequence) const {
   const int size = static_cast<int>(sequence.tokens.size());
   const int wanted = sequence.request.max_tokens - (size - sequence.prompt_size()) - 1;
-  return std::min(wanted, limits_.context - size);
+  return std::min({wanted, limits_.context - size, pages_.guesses_max()});
 }
 
 int Scheduler::draft(Sequence& sequence) const {
@@ -324,9 +325,12 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
   Batch& batch = step.batch;
   const auto list = static_cast<int32_t>(batch.page_lists.size());
   const auto pages = sequence.pages.state.pages();
+  const int known = static_cast<int>(sequence.tokens.size());
+  pages_.plan_states(
+      sequence.pages,
+      {.begin = sequence.fed, .end = end, .known = known, .prompt = sequence.prompt_size()}, batch);
   batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
   int outputs = 0, hidden_outputs = 0;
-  const int known = static_cast<int>(sequence.tokens.size());
   for (int position = sequence.fed; position < end; ++position) {
     const bool is_last = position + 1 >= known;
     const auto index = static_cast<size_t>(position < known ? position : position - known);
@@ -434,6 +438,7 @@ bool Scheduler::take_outputs(const Planned& planned, std::span<const SampledToke
 
 void Scheduler::end_drafts(Sequence& sequence, const Planned& planned, int right) {
   sequence.fed = sequence.completed = planned.end - planned.drafts + right;
+  pages_.end_guesses(sequence.pages, right);
   sequence.drafts.learn(right);
 }
 
@@ -503,7 +508,9 @@ Scheduler::PageCounts Scheduler::page_counts() const {
   return {.all = pages_.pages(),
           .free = pages_.free_pages(),
           .cached = pages_.cached_pages(),
-          .unsaved = pages_.unsaved_pages()};
+          .unsaved = pages_.unsaved_pages(),
+          .snapshots = pages_.snapshots(),
+          .free_states = pages_.free_states()};
 }
 
 }  // namespace lockstep

@@ -48,6 +48,7 @@ struct SchedulerLimits {
   int context = 0;                       // positions of a sequence
   int vocab_size = 0;
   int stages = 1;  // of the pipeline
+  int states = 0;  // of recurrent layers: states_needed(sequences_max); 0: there are none
 };
 
 // Tokens of prompts in one step: as many as fit, but with several stages only so many that a prompt
@@ -103,8 +104,10 @@ class Scheduler {
   struct PageCounts {
     int all = 0;
     int free = 0;
-    int cached = 0;   // in the tree, some of them possibly in use
-    int unsaved = 0;  // those of `cached` that may still have to be saved
+    int cached = 0;       // in the tree, some of them possibly in use
+    int unsaved = 0;      // those of `cached` that may still have to be saved
+    int snapshots = 0;    // of recurrent layers, one for each of some pages in the tree
+    int free_states = 0;  // neither a snapshot nor in use
   };
   PageCounts page_counts() const;
 
@@ -185,7 +188,7 @@ class Scheduler {
   bool take_outputs(const Planned& planned, std::span<const SampledToken> choices,
                     std::span<const float> hidden, size_t width, const EventSink& events);
   // Right guesses are computed; the others are dropped.
-  static void end_drafts(Sequence& sequence, const Planned& planned, int right);
+  void end_drafts(Sequence& sequence, const Planned& planned, int right);
   bool take_choice(Sequence& sequence, const SampledToken& choice, const EventSink& events);
   static void fail(Sequence& sequence, const Error& error, const EventSink& events);
   void remove(const Sequence& sequence);

@@ -44,9 +44,19 @@ ChoiceRequest request_of(const RequestRecord& record, const Batch& batch, size_t
           .wants_logits = (record.flags & kWantsLogits) != 0};
 }
 
-size_t encoded_bytes(size_t tokens, size_t entries, size_t outputs, size_t hidden_outputs) {
-  return sizeof(StepHeader) + (3 * tokens + entries + outputs + hidden_outputs) * sizeof(int32_t) +
-         outputs * sizeof(RequestRecord);
+struct StepSizes {
+  size_t tokens = 0;
+  size_t entries = 0;
+  size_t outputs = 0;
+  size_t hidden_outputs = 0;
+  bool has_states = false;
+};
+
+size_t encoded_bytes(const StepSizes& sizes) {
+  const size_t of_token = sizes.has_states ? 5 : 3;
+  const size_t ints =
+      of_token * sizes.tokens + sizes.entries + sizes.outputs + sizes.hidden_outputs;
+  return sizeof(StepHeader) + ints * sizeof(int32_t) + sizes.outputs * sizeof(RequestRecord);
 }
 
 template <class T>
@@ -97,7 +107,11 @@ size_t step_bytes_max(const BatchLimits& limits) {
 
 size_t plain_step_bytes_max(const BatchLimits& limits) {
   const auto tokens = static_cast<size_t>(limits.tokens_max);
-  return encoded_bytes(tokens, static_cast<size_t>(limits.page_list_entries_max), tokens, tokens);
+  return encoded_bytes({.tokens = tokens,
+                        .entries = static_cast<size_t>(limits.page_list_entries_max),
+                        .outputs = tokens,
+                        .hidden_outputs = tokens,
+                        .has_states = limits.states > 0});
 }
 
 void encode_step(const Step& step, std::vector<std::byte>& bytes) {
@@ -115,8 +129,9 @@ void append_step(const Step& step, std::vector<std::byte>& bytes) {
                     0};
   const size_t begin = bytes.size();
   append_values(bytes, &header, 1);
-  for (const auto* ints : {&batch.tokens, &batch.positions, &batch.list_offsets, &batch.page_lists,
-                           &batch.outputs, &batch.hidden_outputs}) {
+  for (const auto* ints :
+       {&batch.tokens, &batch.positions, &batch.list_offsets, &batch.states_from, &batch.states_to,
+        &batch.page_lists, &batch.outputs, &batch.hidden_outputs}) {
     append_values(bytes, ints->data(), ints->size());
   }
   for (const ChoiceRequest& request : step.requests) {
@@ -140,9 +155,12 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
       !within(header.outputs, header.tokens) || !within(header.hidden_outputs, header.tokens)) {
     return broken_step();
   }
-  const size_t expected = encoded_bytes(
-      static_cast<size_t>(header.tokens), static_cast<size_t>(header.page_list_entries),
-      static_cast<size_t>(header.outputs), static_cast<size_t>(header.hidden_outputs));
+  const size_t expected =
+      encoded_bytes({.tokens = static_cast<size_t>(header.tokens),
+                     .entries = static_cast<size_t>(header.page_list_entries),
+                     .outputs = static_cast<size_t>(header.outputs),
+                     .hidden_outputs = static_cast<size_t>(header.hidden_outputs),
+                     .has_states = limits.states > 0});
   if (bytes.size() + sizeof(header) != expected + header.order_bytes) return broken_step();
   step.clear();
   step.is_stop = (header.flags & kIsStop) != 0;
@@ -151,6 +169,10 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
   }
   for (auto* ints : {&step.batch.tokens, &step.batch.positions, &step.batch.list_offsets}) {
     take_values(bytes, *ints, header.tokens);
+  }
+  if (limits.states > 0) {
+    take_values(bytes, step.batch.states_from, header.tokens);
+    take_values(bytes, step.batch.states_to, header.tokens);
   }
   take_values(bytes, step.batch.page_lists, header.page_list_entries);
   take_values(bytes, step.batch.outputs, header.outputs);

@@ -156,6 +156,31 @@ uint64_t swiglu_checksum(const KernelTable& table) {
   return sum.value();
 }
 
+uint64_t recurrent_checksum(const KernelTable& table) {
+  constexpr size_t kRows = 40, kColumns = 90, kTaps = 4;
+  SampleRandom random(43);
+  AnswerSum sum;
+  std::vector<float> state = random.units(kRows * kColumns), past = random.units(3 * kColumns);
+  for (int token = 0; token < 3; ++token) {
+    std::vector<float> x = random.units(kColumns);
+    const std::vector<float> weights = random.units(kTaps * kColumns);
+    table.convolve(
+        {x.data(), weights.data(), past.data(), past.data(), x.data(), kTaps, kColumns, kColumns});
+    const std::vector<float> query = random.units(kRows), key = random.units(kRows);
+    std::vector<float> decays = random.units(kRows), rates = random.units(kRows);
+    const std::vector<float> bias = random.units(kRows);
+    table.sigmoid(rates.data(), rates.data(), kRows);
+    table.decay(bias.data(), rates.data(), decays.data(), kRows);
+    std::vector<float> output(kColumns);
+    table.delta_rule({state.data(), state.data(), query.data(), key.data(), x.data(), decays.data(),
+                      1, rates[0], kRows, kColumns, output.data()});
+    sum.add(output);
+  }
+  sum.add(state);
+  sum.add(past);
+  return sum.value();
+}
+
 uint64_t math_checksum() {
   SampleRandom random(31);
   AnswerSum sum;
@@ -184,6 +209,7 @@ std::vector<FixedAnswer> fixed_answers(const KernelTable& table) {
       {"attention with sinks", 0x737c4a8ad0b59e34u, attention_checksum(table, {.has_sinks = true})},
       {"layers", 0x7855ebae0c86e505u, layers_checksum(table)},
       {"clamped_swiglu", 0xf4e5e5af5f92176cu, swiglu_checksum(table)},
+      {"recurrent", 0xf35011a8f7f158a8u, recurrent_checksum(table)},
       {"attention over bf16", 0x72657b483cb9d024u, stored_checksum(table, KvKind::kBF16)},
       {"attention over f16", 0xd6ecbd2615e6e420u, stored_checksum(table, KvKind::kF16)},
       {"attention over q8", 0x8c75ef1be04a9eeeu, stored_checksum(table, KvKind::kQ8)}};

@@ -27,6 +27,8 @@
 
 #include "kernels/generic/layers.inl"
 
+#include "kernels/generic/recurrent.inl"
+
 constexpr KernelTable kernel_table(const char* name) {
   return {
       .name = name,
@@ -42,5 +44,9 @@ constexpr KernelTable kernel_table(const char* name) {
       .silu_mul = silu_mul,
       .clamped_swiglu = clamped_swiglu,
       .add = add_to,
+      .sigmoid = sigmoid,
+      .decay = decay,
+      .convolve = convolve,
+      .delta_rule = delta_rule,
   };
 }

@@ -49,8 +49,22 @@ enum class Role {
   kAttentionPostNorm,  // of what attention and the feed-forward part add to the hidden state
   kFeedForwardPostNorm,
   kLayerScale,  // one number, by which the hidden state is multiplied after the layer
+  // The delta rule: the hidden state to queries, keys and values, to the gate of the output, and to
+  // the rate and the decay of each value head; or (grouped) to the first four and to the last two.
+  kDeltaInput,
+  kDeltaGate,
+  kDeltaRate,
+  kDeltaDecay,
+  kDeltaGroupedInput,
+  kDeltaGroupedRates,
+  kDeltaConvolution,  // (channels of queries, keys and values; taps)
+  kDeltaDecayRate,    // its logarithm
+  kDeltaDecayBias,
+  kDeltaNorm,  // of each head's output
+  kDeltaOut,
+  kSharedScore,  // hidden state to a number; its sigmoid scales the shared expert
 };
-inline constexpr int kRoleCount = 38;
+inline constexpr int kRoleCount = 50;
 
 enum class Split {
   kWhole,        // on every rank: norms, the router (cutting it costs an exchange)
@@ -67,6 +81,9 @@ enum class Split {
   // Rows of the projections to the latents; whole on every rank if !Cut::cuts_latents().
   kQueryLatent,
   kKvLatent,
+  kDeltaHeads,    // rows by key head of the delta rule, with its value heads
+  kDeltaBlocks,   // rows of queries, then of keys, then of values, each by key head
+  kDeltaColumns,  // columns by key head; the product is summed over ranks
 };
 
 // Which checkpoints have a weight.
@@ -78,13 +95,16 @@ enum class When {
   kSharedExperts,
   kQueryLatent,  // queries have a latent of their own
   kNoQueryLatent,
-  kOwnValues,  // values are not the keys
+  kOwnValues,      // values are not the keys
+  kGroupedInput,   // the inputs of the delta rule are one matrix, by key head
+  kSeparateInput,  // or not
 };
 
 // Biases, norms and sinks are not kinds of their own: a layer has those that its weights list.
 enum class Mixer {
   kAttention,        // key/value heads, each for a group of query heads
   kLatentAttention,  // MLA: DeepSeek-V2, section 2.1; the latent is cached, in the absorbed form
+  kDeltaRule,  // gated delta net: https://arxiv.org/abs/2412.06464; a state of one size is kept
 };
 enum class FeedForward { kDense, kExperts };
 // The form of a router's scores when the best experts are chosen. A router's bias is added to the
@@ -110,6 +130,12 @@ struct LayerKind {
   Gating gating = Gating::kSilu;
 };
 
+// The layers that keep a state instead of keys and values.
+struct RecurrentKind {
+  Mixer mixer = Mixer::kDeltaRule;
+  std::span<const WeightSpec> weights;
+};
+
 enum class Has { kNo, kYes, kAsConfigured };
 
 struct Architecture {
@@ -127,7 +153,13 @@ struct Architecture {
   bool scales_scores = true;         // by the root of the head's size
   bool scales_embedding = false;     // by the root of the hidden size
   std::string_view expert_width = "moe_intermediate_size";  // its key
-  float latent_norm_epsilon = 0;  // of the norms inside latent attention; 0: "rms_norm_eps"
+  float latent_norm_epsilon = 0;   // of the norms inside latent attention; 0: "rms_norm_eps"
+  RecurrentKind recurrent;         // without weights: there are none
+  bool gates_attention = false;    // each head of the query projection is a query and a gate
+  bool has_grouped_delta = false;  // the inputs of the delta rule are grouped by key head
+  // Norms of the hidden state and of heads are stored as their weight less 1, except by MLX.
+  bool lowers_norms = false;
+  bool normalises_chosen = false;  // the weights of the chosen experts, if the file does not say
 };
 
 // Null if there is none of that name.

@@ -17,5 +17,8 @@ extern const Architecture kGemma4;       // Gemma 4, dense
 extern const Architecture kGptOss;       // gpt-oss 20B and 120B
 extern const Architecture kDeepseekV3;   // DeepSeek V3, R1, V3.1, Kimi K2 and K2.5
 extern const Architecture kGlm4MoeLite;  // GLM 4.7 Flash
+extern const Architecture kQwen3Next;    // Qwen3-Next, Qwen3-Coder-Next
+extern const Architecture kQwen35;       // Qwen 3.5, dense
+extern const Architecture kQwen35Moe;    // Qwen 3.5 with experts
 
 }  // namespace lockstep

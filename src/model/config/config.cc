@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -13,6 +14,7 @@
 #include "model/config/full_attention_config.h"
 #include "model/config/gguf_config.h"
 #include "model/config/latent_config.h"
+#include "model/config/recurrent_config.h"
 #include "model/config/refused_features.h"
 #include "model/config/rope_config.h"
 #include "weights/weight_source.h"
@@ -143,6 +145,15 @@ Result<int> predicting_layers(const Json& file) {
   return 0;
 }
 
+// Models whose layers all have experts may leave it out.
+Result<int> read_ffn(const Json& file, const Architecture& architecture) {
+  const bool is_needed = architecture.sparse.feed_forward == FeedForward::kDense;
+  if (is_needed || find(file, "intermediate_size") || !find(file, architecture.expert_width)) {
+    return size_or(file, "intermediate_size", std::nullopt);
+  }
+  return size_or(file, architecture.expert_width, std::nullopt);
+}
+
 // The sizes and constants of the text model.
 Result<ModelConfig> read_text_model(const Json& file, const Architecture& architecture) {
   ModelConfig config;
@@ -150,7 +161,7 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   TRY(refuse_unknown_features(file, architecture));
   config.vocab_size = TRY(size_or(file, "vocab_size", std::nullopt));
   config.hidden = TRY(size_or(file, "hidden_size", std::nullopt));
-  config.ffn = TRY(size_or(file, "intermediate_size", std::nullopt));
+  config.ffn = TRY(read_ffn(file, architecture));
   config.layers = TRY(size_or(file, "num_hidden_layers", std::nullopt, kLayersMax));
   config.predicting_layers = TRY(predicting_layers(file));
   config.heads = TRY(size_or(file, "num_attention_heads", std::nullopt));
@@ -182,12 +193,18 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   if (is_latent(config) && config.yarn_rope) {
     config.attention_scale *= static_cast<float>(config.yarn_rope->softmax_factor);
   }
-  TRY(read_windows(file, config));
+  if (config.architecture->recurrent.weights.empty()) TRY(read_windows(file, config));
+  TRY(read_recurrent(file, config));
   resolve_traits(config);
   return config;
 }
 
 }  // namespace
+
+const LayerTraits& ModelConfig::attention_layer() const {
+  return *std::find_if(traits.begin(), traits.end(),
+                       [](const LayerTraits& each) { return !each.is_recurrent(); });
+}
 
 Result<ModelConfig> parse_config(std::string_view contents) {
   const Json file = TRY(parse_large_json(contents));

@@ -20,6 +20,8 @@ inline constexpr int kChosenExpertsMax = 32;
 inline constexpr int kExpertsMax = 1 << 18;
 // More heads of latent attention are refused: each has its matrices.
 inline constexpr int kLatentHeadsMax = 256;
+// More heads of the delta rule are refused.
+inline constexpr int kDeltaHeadsMax = 256;
 
 // Latent attention (MLA). A head's query and key have `nope` plain and `rope` rotated dimensions.
 // All are 0 in a model without it.
@@ -87,6 +89,21 @@ struct FullAttention {
   int turning_pairs = 0;
 };
 
+// The layers that keep a state by the delta rule (https://arxiv.org/abs/2412.06464). Value head h
+// belongs to key head h / (value_heads / key_heads).
+struct DeltaConfig {
+  int key_heads = 0;
+  int value_heads = 0;
+  int key_dim = 0;
+  int value_dim = 0;
+  int taps = 0;  // of the convolutions
+
+  int values_per_key() const { return value_heads / key_heads; }
+  // Rows of queries, keys and values that belong to one key head.
+  int group_channels() const { return 2 * key_dim + values_per_key() * value_dim; }
+  int channels() const { return key_heads * group_channels(); }
+};
+
 struct ModelConfig {
   const Architecture* architecture = nullptr;
   int vocab_size = 0;
@@ -116,6 +133,7 @@ struct ModelConfig {
   float embedding_factor = 1;
   float logit_cap = 0;  // c: logits are c * tanh(logit / c); 0: as they are
   std::optional<FullAttention> full;
+  std::optional<DeltaConfig> delta;
   LatentConfig latent;
   ExpertsConfig experts;
   std::vector<LayerTraits> traits;  // (layers)
@@ -126,6 +144,12 @@ struct ModelConfig {
   const LayerKind& kind(int index) const {
     return layer(index).has_experts ? architecture->sparse : architecture->dense;
   }
+  std::span<const WeightSpec> mixer_weights(int index) const {
+    return layer(index).is_recurrent() ? architecture->recurrent.weights
+                                       : kind(index).mixer_weights;
+  }
+  // The first layer with keys and values, which every model has.
+  const LayerTraits& attention_layer() const;
 };
 
 // `contents` of config.json; for a multimodal model its text model ("text_config") is read.

@@ -87,7 +87,10 @@ Status read_experts(const Json& file, ModelConfig& config) {
   const bool is_clamped = architecture.sparse.gating == Gating::kClampedSwiglu;
   experts.ffn = TRY(size_or(file, architecture.expert_width, std::nullopt));
   if (is_clamped) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
-  const int64_t shared = int64_t{TRY(count_or_none(file, "n_shared_experts"))} * experts.ffn;
+  int64_t shared = int64_t{TRY(count_or_none(file, "n_shared_experts"))} * experts.ffn;
+  if (architecture.gates_attention) {
+    shared = TRY(count_or_none(file, "shared_expert_intermediate_size"));
+  }
   if (shared > kSizeMax) {
     return corrupt(fmt::format("shared experts of {} columns together are too large", shared));
   }
@@ -95,7 +98,8 @@ Status read_experts(const Json& file, ModelConfig& config) {
   experts.groups = TRY(size_or(file, "n_group", 1));
   experts.chosen_groups = TRY(size_or(file, "topk_group", 1));
   // Transformers' defaults differ: false for Qwen3, true for DeepSeek V3 and GLM 4.5.
-  const bool normalises = architecture.sparse.scores != RouterScores::kSoftmax;
+  const bool normalises =
+      architecture.normalises_chosen || architecture.sparse.scores != RouterScores::kSoftmax;
   experts.normalises = is_clamped || TRY(get_bool(file, "norm_topk_prob")).value_or(normalises);
   experts.factor = static_cast<float>(TRY(positive(file, "routed_scaling_factor", 1.0)));
   TRY(check(experts, config.layers));

@@ -312,6 +312,59 @@ constexpr std::string_view kGemma431b = R"(
  "proportional"}, "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}},
  "tie_word_embeddings": true})";
 
+constexpr std::string_view kQwen3Next80b = R"(
+{"architectures": ["Qwen3NextForCausalLM"], "vocab_size": 151936, "hidden_size": 2048,
+ "intermediate_size": 5120, "num_hidden_layers": 48, "num_attention_heads": 16,
+ "num_key_value_heads": 2, "head_dim": 256, "full_attention_interval": 4,
+ "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128,
+ "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "num_experts": 512,
+ "num_experts_per_tok": 10, "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
+ "norm_topk_prob": true, "partial_rotary_factor": 0.25, "max_position_embeddings": 262144,
+ "rms_norm_eps": 1e-06, "rope_theta": 10000000, "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen3527b = R"(
+{"architectures": ["Qwen3_5ForConditionalGeneration"], "vocab_size": 248320,
+ "hidden_size": 5120, "num_hidden_layers": 64, "num_attention_heads": 24,
+ "num_key_value_heads": 4, "head_dim": 256, "attn_output_gate": true,
+ "full_attention_interval": 4, "linear_num_key_heads": 16, "linear_num_value_heads": 48,
+ "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4,
+ "intermediate_size": 17408, "partial_rotary_factor": 0.25,
+ "max_position_embeddings": 262144, "rms_norm_eps": 1e-06, "rope_theta": 10000000,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen3535bA3b = R"(
+{"architectures": ["Qwen3_5MoeForConditionalGeneration"], "vocab_size": 248320,
+ "hidden_size": 2048, "num_hidden_layers": 40, "num_attention_heads": 16,
+ "num_key_value_heads": 2, "head_dim": 256, "attn_output_gate": true,
+ "full_attention_interval": 4, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
+ "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4,
+ "num_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 512,
+ "shared_expert_intermediate_size": 512, "partial_rotary_factor": 0.25,
+ "max_position_embeddings": 262144, "rms_norm_eps": 1e-06, "rope_theta": 10000000,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen35122bA10b = R"(
+{"architectures": ["Qwen3_5MoeForConditionalGeneration"], "vocab_size": 248320,
+ "hidden_size": 3072, "num_hidden_layers": 48, "num_attention_heads": 32,
+ "num_key_value_heads": 2, "head_dim": 256, "attn_output_gate": true,
+ "full_attention_interval": 4, "linear_num_key_heads": 16, "linear_num_value_heads": 64,
+ "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4,
+ "num_experts": 256, "num_experts_per_tok": 8, "moe_intermediate_size": 1024,
+ "shared_expert_intermediate_size": 1024, "partial_rotary_factor": 0.25,
+ "max_position_embeddings": 262144, "rms_norm_eps": 1e-06, "rope_theta": 10000000,
+ "tie_word_embeddings": false})";
+
+constexpr std::string_view kQwen35397bA17b = R"(
+{"architectures": ["Qwen3_5MoeForConditionalGeneration"], "vocab_size": 248320,
+ "hidden_size": 4096, "num_hidden_layers": 60, "num_attention_heads": 32,
+ "num_key_value_heads": 2, "head_dim": 256, "attn_output_gate": true,
+ "full_attention_interval": 4, "linear_num_key_heads": 16, "linear_num_value_heads": 64,
+ "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4,
+ "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 1024,
+ "shared_expert_intermediate_size": 1024, "partial_rotary_factor": 0.25,
+ "max_position_embeddings": 262144, "rms_norm_eps": 1e-06, "rope_theta": 10000000,
+ "tie_word_embeddings": false})";
+
 constexpr KnownShape kShapes[] = {
     {"llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct", kLlama321b},
     {"llama-3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", kLlama323b},
@@ -348,6 +401,12 @@ constexpr KnownShape kShapes[] = {
     {"glm-4.7-flash", "zai-org/GLM-4.7-Flash", kGlm47Flash},
     {"minimax-m2", "MiniMaxAI/MiniMax-M2", kMiniMaxM2Shape},
     {"gemma-4-31b", "google/gemma-4-31B-it", kGemma431b},
+    {"qwen3-next-80b-a3b", "Qwen/Qwen3-Next-80B-A3B-Instruct", kQwen3Next80b},
+    {"qwen3-coder-next", "Qwen/Qwen3-Coder-Next", kQwen3Next80b},
+    {"qwen3.5-27b", "Qwen/Qwen3.5-27B", kQwen3527b},
+    {"qwen3.5-35b-a3b", "Qwen/Qwen3.5-35B-A3B", kQwen3535bA3b},
+    {"qwen3.5-122b-a10b", "Qwen/Qwen3.5-122B-A10B", kQwen35122bA10b},
+    {"qwen3.5-397b-a17b", "Qwen/Qwen3.5-397B-A17B", kQwen35397bA17b},
 };
 
 }  // namespace

@@ -21,6 +21,8 @@ StateTraits state_of(Mixer mixer, const ModelConfig& config, bool is_full) {
               .is_shared = true,
               .key_dim = config.latent.kv_rank + config.latent.rope,
               .value_dim = config.latent.kv_rank};
+    case Mixer::kDeltaRule:
+      return {};
   }
   LOCKSTEP_CHECK(false);
   return {};
@@ -46,6 +48,10 @@ bool is_stored(When when, const ModelConfig& config, int layer) {
       return config.latent.query_rank == 0;
     case When::kOwnValues:
       return !(config.full && config.full->values_are_keys && config.layer(layer).window == 0);
+    case When::kGroupedInput:
+      return config.architecture->has_grouped_delta;
+    case When::kSeparateInput:
+      return !config.architecture->has_grouped_delta;
   }
   LOCKSTEP_CHECK(false);
   return false;
@@ -55,7 +61,7 @@ void resolve_traits(ModelConfig& config) {
   for (int layer = 0; layer < config.layers; ++layer) {
     LayerTraits& traits = config.traits[static_cast<size_t>(layer)];
     const LayerKind& kind = config.kind(layer);
-    traits.mixer = kind.mixer;
+    if (!traits.is_recurrent()) traits.mixer = kind.mixer;
     traits.has_experts = kind.feed_forward == FeedForward::kExperts;
     traits.scores = kind.scores;
     traits.gating = kind.gating;
@@ -65,9 +71,10 @@ void resolve_traits(ModelConfig& config) {
     traits.has_full_rope = is_full;
     traits.head_dim = is_full ? config.full->head_dim : config.head_dim;
     traits.value_dim = is_full ? config.full->head_dim : config.value_dim;
-    traits.state = state_of(kind.mixer, config, is_full);
+    traits.gates_output = config.architecture->gates_attention && !traits.is_recurrent();
+    traits.state = state_of(traits.mixer, config, is_full);
     for (const std::span<const WeightSpec> specs :
-         {kind.mixer_weights, kind.feed_forward_weights}) {
+         {config.mixer_weights(layer), kind.feed_forward_weights}) {
       for (const WeightSpec& spec : specs) {
         if (is_stored(spec.when, config, layer)) traits.weights.set(static_cast<size_t>(spec.role));
       }

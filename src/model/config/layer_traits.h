@@ -1,7 +1,7 @@
 // LayerTraits: what one layer of a model has, resolved once, when its config is read, from the
 // architecture's table and from config.json. The loader, the forward pass, pages of state, the
-// planner and summaries ask the layer and not the architecture. Another kind of state (a ring, a
-// recurrent one), a sparse index or further residual streams would be described here. Immutable.
+// planner and summaries ask the layer and not the architecture. Another kind of state (a ring), a
+// sparse index or further residual streams would be described here. Immutable.
 #pragma once
 
 #include <bitset>
@@ -12,7 +12,8 @@ namespace lockstep {
 
 struct ModelConfig;
 
-// The state that a layer keeps of each position: heads of keys and values, in pages.
+// The state that a layer keeps of each position: heads of keys and values, in pages. A recurrent
+// layer has none: it keeps one state of a sequence (ModelConfig::delta).
 struct StateTraits {
   int heads = 0;           // in the whole model
   bool is_shared = false;  // one head for all query heads, so that every rank has it: a latent
@@ -32,19 +33,21 @@ struct LayerTraits {
   int value_dim = 0;
   bool norms_values = false;
   bool has_full_rope = false;  // by the angles of ModelConfig::full
+  bool gates_output = false;   // each head of the query projection is a query and a gate
   StateTraits state;
   std::bitset<kRoleCount> weights;
 
   // A norm, a bias, sinks or shared experts are what the table lists and the checkpoint has.
   bool has(Role role) const { return weights[static_cast<size_t>(role)]; }
   bool is_latent() const { return mixer == Mixer::kLatentAttention; }
+  bool is_recurrent() const { return mixer == Mixer::kDeltaRule; }
 };
 
 // Whether a checkpoint of this model has the weights of such a row.
 // `layer`: -1 for weights that no layer has.
 bool is_stored(When when, const ModelConfig& config, int layer);
-// Completes `config.traits`, whose `has_experts` and `window` have been read. An architecture whose
-// layers all have experts needs no list of them.
+// Completes `config.traits`, whose `has_experts`, `window` and recurrent mixers have been read. An
+// architecture whose layers all have experts needs no list of them.
 void resolve_traits(ModelConfig& config);
 
 }  // namespace lockstep

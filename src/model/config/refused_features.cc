@@ -64,6 +64,7 @@ Status refuse_unknown_features(const Json& file, const Architecture& architectur
         fmt::format("\"hidden_act\": \"{:.100}\" is not supported, only silu is", act));
   }
   TRY(refuse_linear_attention(file));
+  if (architecture.gates_attention) TRY(expect_flag(file, "attn_output_gate", true));
   if (architecture.joins_head_norms) TRY(expect_text(file, "qk_norm_type", "per_layer"));
   const bool is_sigmoid = architecture.sparse.feed_forward == FeedForward::kExperts &&
                           architecture.sparse.scores == RouterScores::kSigmoid;

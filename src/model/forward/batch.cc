@@ -17,6 +17,8 @@ bool has_room(const Batch& batch, const BatchLimits& limits) {
          batch.outputs.size() <= batch.tokens.size() &&
          batch.hidden_outputs.size() <= batch.tokens.size() &&
          batch.positions.size() == batch.tokens.size() &&
+         batch.states_from.size() == (limits.states > 0 ? batch.tokens.size() : 0) &&
+         batch.states_to.size() == batch.states_from.size() &&
          batch.list_offsets.size() == batch.tokens.size();
 }
 
@@ -27,6 +29,13 @@ bool is_within_limits(const Batch& batch, const BatchLimits& limits) {
     if (batch.positions[i] < 0 || batch.list_offsets[i] < 0) return false;
     const int64_t entry = int64_t{batch.list_offsets[i]} + batch.positions[i] / kPagePositions;
     if (entry >= static_cast<int64_t>(batch.page_lists.size())) return false;
+  }
+  for (size_t i = 0; i < batch.states_to.size(); ++i) {
+    // A sequence begins without a state, and only then.
+    const int32_t from = batch.states_from[i];
+    const bool is_sound =
+        batch.positions[i] == 0 ? from == -1 : within(from, static_cast<size_t>(limits.states));
+    if (!is_sound || !within(batch.states_to[i], static_cast<size_t>(limits.states))) return false;
   }
   const auto is_page = [&](int32_t page) {
     return within(page, static_cast<size_t>(limits.pages));
@@ -45,6 +54,8 @@ void Batch::clear() {
   tokens.clear();
   positions.clear();
   list_offsets.clear();
+  states_from.clear();
+  states_to.clear();
   page_lists.clear();
   outputs.clear();
   hidden_outputs.clear();
@@ -53,6 +64,9 @@ void Batch::clear() {
 void Batch::reserve(const BatchLimits& limits) {
   for (auto* each : {&tokens, &positions, &list_offsets, &outputs, &hidden_outputs}) {
     each->reserve(static_cast<size_t>(limits.tokens_max));
+  }
+  for (auto* each : {&states_from, &states_to}) {
+    each->reserve(static_cast<size_t>(limits.states > 0 ? limits.tokens_max : 0));
   }
   page_lists.reserve(static_cast<size_t>(limits.page_list_entries_max));
 }

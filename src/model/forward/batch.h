@@ -16,14 +16,19 @@ struct BatchLimits {
   int page_list_entries_max = 0;
   int pages = 0;
   int vocab_size = 0;
+  int states = 0;  // of recurrent layers; 0 if the model has none
 };
 
 struct Batch {
   std::vector<int32_t> tokens;        // of each sequence in ascending order of position
   std::vector<int32_t> positions;     // (tokens)
   std::vector<int32_t> list_offsets;  // (tokens) where the page list of the token's sequence begins
-  std::vector<int32_t> page_lists;    // of all sequences, one after the other
-  std::vector<int32_t> outputs;       // indices of tokens whose logits are wanted
+  // (tokens), if the model has recurrent layers: the number of the state that the token continues
+  // (-1: its sequence begins), and of the one that it leaves.
+  std::vector<int32_t> states_from;
+  std::vector<int32_t> states_to;
+  std::vector<int32_t> page_lists;      // of all sequences, one after the other
+  std::vector<int32_t> outputs;         // indices of tokens whose logits are wanted
   std::vector<int32_t> hidden_outputs;  // indices of tokens whose hidden state is wanted
 
   int token_count() const { return static_cast<int>(tokens.size()); }

@@ -14,6 +14,7 @@ class Allocator {
     TRY(allocate_inputs());
     TRY(allocate_attention());
     TRY(allocate_latents());
+    TRY(allocate_delta());
     TRY(allocate_feed_forward());
     TRY(allocate_exchanges());
     return buffers_;
@@ -58,6 +59,7 @@ class Allocator {
     for (const LayerTraits& layer : config().traits) {
       const int kv_heads = layer.is_latent() ? config().kv_heads : layer.state.heads;
       const int own = cut().kv_heads(memory_.rank, kv_heads).size();
+      if (layer.is_recurrent()) continue;
       head_dim = std::max(head_dim, static_cast<size_t>(layer.head_dim));
       value_dim = std::max(value_dim, static_cast<size_t>(layer.value_dim));
       key_width = std::max(key_width, static_cast<size_t>(own * layer.head_dim));
@@ -65,7 +67,10 @@ class Allocator {
     if (needs_constants(config())) TRY(allocate_constants(head_dim));
     TRY(allocate(joined_heads(), {&buffers_.head_squares}));
     TRY(allocate(heads * head_dim, {&buffers_.query}));
-    TRY(allocate(heads * value_dim, {&buffers_.mixed}));
+    const bool gates = config().attention_layer().gates_output;
+    TRY(allocate(gates ? heads * head_dim : 0, {&buffers_.query_gate}));
+    TRY(allocate(gates ? 2 * heads * head_dim : 0, {&buffers_.gated_query}));
+    TRY(allocate(std::max(heads * value_dim, delta_values()), {&buffers_.mixed}));
     return allocate(key_width, {&buffers_.key, &buffers_.value});
   }
 
@@ -86,6 +91,32 @@ class Allocator {
     return allocate(heads * rank, {&buffers_.mixed_latent});
   }
 
+  size_t delta_values() const {
+    if (!config().delta) return 0;
+    return static_cast<size_t>(delta_shape(*config().delta, cut(), memory_.rank).channels[2]);
+  }
+
+  Status allocate_delta() {
+    if (!config().delta) return Ok{};
+    const DeltaConfig& delta = *config().delta;
+    const DeltaShape shape = delta_shape(delta, cut(), memory_.rank);
+    const auto keys = static_cast<size_t>(shape.channels[0]), values = delta_values();
+    const auto heads = static_cast<size_t>(shape.value_heads);
+    PassBuffers& b = buffers_;
+    TRY(allocate(1, {&b.states_from, &b.states_to}));
+    TRY(allocate(keys, {&b.delta_query, &b.delta_key}));
+    TRY(allocate(values, {&b.delta_value, &b.delta_gate}));
+    TRY(allocate(heads, {&b.delta_rate, &b.delta_decay}));
+    const bool is_grouped = config().architecture->has_grouped_delta;
+    TRY(allocate(is_grouped ? 2 * (keys + values) : 0, {&b.delta_grouped}));
+    TRY(allocate(is_grouped ? 2 * heads : 0, {&b.delta_grouped_rates}));
+    const auto key_dim = static_cast<size_t>(delta.key_dim);
+    const BufferId norms = TRY(device_.allocate(2 * key_dim * sizeof(float), Access::kDevice));
+    b.delta_query_norm = {norms, 0};
+    b.delta_key_norm = {norms, key_dim};
+    return Ok{};
+  }
+
   Status allocate_feed_forward() {
     PassBuffers& b = buffers_;
     const int rank = memory_.rank;
@@ -96,6 +127,7 @@ class Allocator {
     const size_t expert_ffn = chosen * static_cast<size_t>(cut().expert_ffn(rank).size());
     TRY(allocate(static_cast<size_t>(experts.count), {&b.scores}));
     TRY(allocate(chosen, {&b.chosen, &b.chosen_weights}));
+    TRY(allocate(experts.shared_ffn > 0 ? 1 : 0, {&b.shared_score}));
     TRY(allocate(expert_ffn, {&b.expert_hidden}));
     return allocate(2 * expert_ffn, {&b.expert_scratch});
   }
@@ -104,9 +136,9 @@ class Allocator {
   Status allocate_exchanges() {
     const int rank = memory_.rank;
     const size_t tokens = memory_.tokens_max;
-    const size_t subtrees =
-        std::max({cut().head_shares().nodes(rank).size(), cut().ffn_shares().nodes(rank).size(),
-                  cut().expert_shares().nodes(rank).size()});
+    const size_t subtrees = std::max(
+        {cut().head_shares().nodes(rank).size(), cut().ffn_shares().nodes(rank).size(),
+         cut().expert_shares().nodes(rank).size(), cut().delta_shares().nodes(rank).size()});
     TRY(allocate_shared(subtrees * tokens * hidden(), buffers_.partials));
     TRY(allocate_shared(subtrees * tokens / 2 * hidden(), buffers_.second_partials));
     TRY(allocate_shared(tokens / 2 * hidden(), buffers_.second_sum));
@@ -126,7 +158,7 @@ class Allocator {
 }  // namespace
 
 bool needs_constants(const ModelConfig& config) {
-  return config.embedding_factor != 1 || config.layer(0).norms_values;
+  return config.embedding_factor != 1 || config.attention_layer().norms_values;
 }
 
 Result<PassBuffers> allocate_buffers(const ModelMemory& memory, Device& device) {
@@ -165,6 +197,38 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
     pages.page_stride = page_stride;
   }
   return state;
+}
+
+DeltaShape delta_shape(const DeltaConfig& delta, const Cut& cut, int rank) {
+  DeltaShape shape;
+  shape.key_heads = cut.delta_heads(rank).size();
+  shape.value_heads = shape.key_heads * delta.values_per_key();
+  const int keys = shape.key_heads * delta.key_dim;
+  shape.channels = {keys, keys, shape.value_heads * delta.value_dim};
+  for (size_t i = 0; i < shape.channels.size(); ++i) {
+    shape.past[i] = shape.heads_at;
+    shape.heads_at += static_cast<size_t>((delta.taps - 1) * shape.channels[i]);
+  }
+  shape.size = shape.heads_at + static_cast<size_t>(shape.value_heads) *
+                                    static_cast<size_t>(delta.key_dim) *
+                                    static_cast<size_t>(delta.value_dim);
+  return shape;
+}
+
+Result<RecurrentBuffer> allocate_recurrent(const ModelMemory& memory, Device& device) {
+  RecurrentBuffer states;
+  states.layers.resize(static_cast<size_t>(memory.config.layers));
+  if (!memory.config.delta) return states;
+  const DeltaShape shape = delta_shape(*memory.config.delta, memory.cut, memory.rank);
+  for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {
+    if (!memory.config.layer(layer).is_recurrent()) continue;
+    states.layers[static_cast<size_t>(layer)].offset = states.stride;
+    states.stride += shape.size;
+  }
+  states.bytes = states.stride * Slice::kElementBytes * memory.states;
+  const BufferId buffer = TRY(device.allocate(states.bytes, Access::kDevice));
+  for (Slice& layer : states.layers) layer.buffer = buffer;
+  return states;
 }
 
 }  // namespace lockstep

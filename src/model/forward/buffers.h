@@ -2,6 +2,7 @@
 // Model::load allocates it on its device, the planner on one that counts.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "device/device.h"
@@ -21,6 +22,7 @@ struct ModelMemory {
   size_t pages = 0;       // of state
   KvKind kv = kKvDefault;
   size_t page_list_entries_max = 0;
+  size_t states = 0;  // of recurrent layers
 
   bool has_head() const { return layers.end == config.layers; }
 };
@@ -33,6 +35,13 @@ struct PassBuffers {
   Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;
   Slice embedding_factor;  // one number
   Slice ones;              // the weights of norms without weights
+  Slice states_from, states_to;
+  // The delta rule. The grouped ones hold its inputs by key head, before they are taken apart.
+  Slice delta_grouped, delta_grouped_rates;
+  Slice delta_query, delta_key, delta_value, delta_gate, delta_rate, delta_decay;
+  Slice delta_query_norm, delta_key_norm;  // (key_dim): they make norms of RMS norms
+  Slice gated_query, query_gate;           // of attention whose output has a gate
+  Slice shared_score;
   BufferId partials{}, sum{}, second_partials{}, second_sum{}, logits{};
 };
 
@@ -59,5 +68,25 @@ struct StateBuffer {
   uint64_t bytes = 0;
 };
 Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device);
+
+// A rank's part of the state of a recurrent layer, in floats: past inputs of the convolutions of
+// queries, keys and values, each (taps - 1, channels), then (value heads, key_dim, value_dim).
+struct DeltaShape {
+  int key_heads = 0;
+  int value_heads = 0;
+  std::array<int, 3> channels{};  // of queries, keys and values
+  std::array<size_t, 3> past{};   // where their past inputs begin
+  size_t heads_at = 0;            // where the states of the heads begin
+  size_t size = 0;
+};
+DeltaShape delta_shape(const DeltaConfig& delta, const Cut& cut, int rank);
+
+// All layers' states of one number lie together.
+struct RecurrentBuffer {
+  std::vector<Slice> layers;  // (all layers) of number 0; set for this stage's recurrent ones
+  size_t stride = 0;          // elements, from one number to the next
+  uint64_t bytes = 0;
+};
+Result<RecurrentBuffer> allocate_recurrent(const ModelMemory& memory, Device& device);
 
 }  // namespace lockstep

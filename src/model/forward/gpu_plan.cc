@@ -20,14 +20,19 @@ uint64_t state_bytes_read(const ModelConfig& config, const Cut& cut, int positio
     const size_t of_page = 2 * state_shape(traits.state, cut, 0).bytes(kKvDefault);
     bytes += of_page * static_cast<size_t>(positions) / kPagePositions;
   }
+  if (config.delta) bytes += 2 * recurrent_bytes(config);  // read and written
   return bytes;
 }
 
-Batch token_at(int position) {
+Batch token_at(int position, bool has_states) {
   Batch batch;
   batch.tokens = {1};
   batch.positions = {position};
   batch.list_offsets = {0};
+  if (has_states) {
+    batch.states_from = {position == 0 ? -1 : 0};
+    batch.states_to = {0};
+  }
   batch.page_lists.resize(static_cast<size_t>(position / kPagePositions) + 1);
   std::iota(batch.page_lists.begin(), batch.page_lists.end(), 0);
   batch.outputs = {0};
@@ -56,7 +61,7 @@ Result<GpuTokenPlan> plan_token_on_gpu(const ModelConfig& config,
   gpu::PlanDevice device(position);
   std::vector<std::unique_ptr<Link>> links(1);  // none to itself
   Group group({.rank = 0, .links = std::move(links), .kernels = available_kernels().back()});
-  const Batch batch = token_at(position);
+  const Batch batch = token_at(position, config.delta.has_value());
   const auto pages = static_cast<int>(batch.page_lists.size());
   const auto after_layer = [&]() -> Status {
     plan.layers.push_back(device.take_counts());
@@ -67,6 +72,7 @@ Result<GpuTokenPlan> plan_token_on_gpu(const ModelConfig& config,
                                                         .shares = {1},
                                                         .tokens_max = 1,
                                                         .pages = pages,
+                                                        .states = 1,
                                                         .page_list_entries_max = pages,
                                                         .between_layers = after_layer},
                                                        group, device));

@@ -39,7 +39,8 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& g
   const BatchLimits limits{.tokens_max = options.tokens_max,
                            .page_list_entries_max = options.page_list_entries_max,
                            .pages = options.pages,
-                           .vocab_size = config.vocab_size};
+                           .vocab_size = config.vocab_size,
+                           .states = config.delta ? options.states : 0};
   std::unique_ptr<Model> model(new Model(options, std::move(cut), group, device, limits));
   const WeightShare share{model->cut_, group.rank(), model->layers_};
   const LoadContext context{*options.source, config, share, device, options.progress};
@@ -81,11 +82,14 @@ Status Model::allocate() {
       .tokens_max = static_cast<size_t>(limits_.tokens_max),
       .pages = static_cast<size_t>(limits_.pages),
       .kv = kv_,
-      .page_list_entries_max = static_cast<size_t>(limits_.page_list_entries_max)};
+      .page_list_entries_max = static_cast<size_t>(limits_.page_list_entries_max),
+      .states = static_cast<size_t>(limits_.states)};
   state_ = TRY(allocate_state(memory, device_));
+  recurrent_ = TRY(allocate_recurrent(memory, device_));
   buffers_ = TRY(allocate_buffers(memory, device_));
   rope_.reserve(memory.tokens_max * 2 * std::max(frequencies_.size(), full_frequencies_.size()));
   if (needs_constants(config_)) write_constants();
+  if (config_.delta) write_delta_norms();
   return Ok{};
 }
 

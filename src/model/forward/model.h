@@ -44,6 +44,7 @@ struct ModelOptions {
   std::optional<Range> layers;           // of this stage, at least one; not set: all
   int tokens_max = kBatchTokensDefault;  // per batch
   int pages = 0;                         // of sequence state
+  int states = 0;                        // of recurrent layers; not used if the model has none
   KvKind kv = kKvDefault;                // in which it is stored
   int page_list_entries_max = 0;
   LinkKind link = LinkKind::kShm;  // the slowest between two ranks
@@ -74,7 +75,7 @@ class Model {
   const Cut& cut() const { return cut_; }
   const Weights& weights() const { return weights_; }
   const BatchLimits& limits() const { return limits_; }
-  uint64_t state_bytes() const { return state_.bytes; }
+  uint64_t state_bytes() const { return state_.bytes + recurrent_.bytes; }
   bool has_embedding() const { return layers_.begin == 0; }
   bool has_head() const { return layers_.end == config_.layers; }
 
@@ -145,9 +146,18 @@ class Model {
   void project_to_latents(int layer, BatchHalf& half);
   // In model_forward_head_norms.cc.
   void norm_joined_heads(int layer, BatchHalf& half);
+  // In model_forward_recurrent.cc.
+  void write_delta_norms();
+  void delta_layer(int layer, BatchHalf& half);
+  void project_delta(int layer, BatchHalf& half);
+  void project_grouped_delta(int layer, BatchHalf& half);
+  void convolve(int layer, const DeltaShape& shape, BatchHalf& half);
+  StateSlots state_slots(int layer, const BatchHalf& half) const;
+  void take_gates_apart(int heads, int head_dim, const BatchHalf& half);
   void mix(int layer, const BatchHalf& half);
   void finish_attention(int layer, BatchHalf& half);
   void feed_forward(int layer, BatchHalf& half);
+  const LeafShares& mixer_shares(int layer) const;
   const LeafShares& feed_forward_shares(int layer) const;
   GatedUp gated_up(int layer, const BatchHalf& half, Role gate, Role up) const;
   void experts(int layer, const BatchHalf& half);
@@ -187,6 +197,7 @@ class Model {
   Weights weights_;
   PassBuffers buffers_;
   StateBuffer state_;
+  RecurrentBuffer recurrent_;
   std::array<BatchHalf, 2> halves_;  // of the current batch
   size_t half_count_ = 0;
   const BatchHalf* exchanging_ = nullptr;  // the half whose exchange is in flight

@@ -43,7 +43,7 @@ void Model::queue_layer(int layer) {
   for (BatchHalf& half : halves()) {
     finish_feed_forward(layer - 1, half);
     attention(layer, half);
-    exchange(cut_.head_shares(), half, false);
+    exchange(mixer_shares(layer), half, false);
   }
   for (BatchHalf& half : halves()) {
     finish_attention(layer, half);
@@ -91,6 +91,10 @@ void Model::write_batch(const Batch& batch) {
   device_.write_ints(buffers_.page_lists, batch.page_lists);
   device_.write_ints(buffers_.page, page_);
   device_.write_ints(buffers_.slot, slot_);
+  if (config_.delta) {
+    device_.write_ints(buffers_.states_from, batch.states_from);
+    device_.write_ints(buffers_.states_to, batch.states_to);
+  }
   device_.write_ints(buffers_.outputs, batch.outputs);
   device_.write_ints(buffers_.hidden_outputs, batch.hidden_outputs);
   if (config_.query_scaling.beta != 0) {
@@ -116,6 +120,7 @@ void Model::write_rope(const Batch& batch, std::span<const double> frequencies, 
 void Model::attention(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   norm_hidden(weights.vector(Role::kAttentionNorm), half);
+  if (config_.layer(layer).is_recurrent()) return delta_layer(layer, half);
   if (config_.layer(layer).is_latent()) {
     project_latent(layer, half);
   } else {
@@ -168,6 +173,10 @@ void Model::mix(int layer, const BatchHalf& half) {
                           .has_sinks = traits.has(Role::kSinks),
                           .sinks = layer_weights(layer).vector(Role::kSinks),
                           .output = is_latent ? half.mixed_latent : half.mixed});
+  if (traits.gates_output) {
+    const size_t width = static_cast<size_t>(heads.size()) * static_cast<size_t>(traits.head_dim);
+    device_.queue(Gate{half.mixed, half.query_gate, static_cast<size_t>(half.tokens) * width});
+  }
   if (!is_latent) return;
   device_.queue(HeadMatmul{.matrices = &layer_weights(layer).values,
                            .input = half.mixed_latent,
@@ -198,12 +207,14 @@ void Model::project(int layer, BatchHalf& half) {
   const int heads = cut_.heads(rank_).size();
   const int kv_heads = cut_.kv_heads(rank_, traits.state.heads).size();
   const bool has_values = traits.has(Role::kValue);
-  device_.queue(Matmul{half.normed,
-                       half.tokens,
-                       {{weights.matrix(Role::kQuery), half.query},
-                        {weights.matrix(Role::kKey), half.key},
-                        {weights.matrix(Role::kValue), half.value}},
-                       has_values ? 3 : 2});
+  device_.queue(
+      Matmul{half.normed,
+             half.tokens,
+             {{weights.matrix(Role::kQuery), traits.gates_output ? half.gated_query : half.query},
+              {weights.matrix(Role::kKey), half.key},
+              {weights.matrix(Role::kValue), half.value}},
+             has_values ? 3 : 2});
+  if (traits.gates_output) take_gates_apart(heads, head_dim, half);
   if (!has_values) {
     const int width = kv_heads * head_dim;
     device_.queue(CopyColumns{half.key, half.tokens, width, half.value, width});
@@ -223,12 +234,30 @@ void Model::project(int layer, BatchHalf& half) {
   }
 }
 
+// Each head's query is followed by its gate.
+void Model::take_gates_apart(int heads, int head_dim, const BatchHalf& half) {
+  Slice from = half.gated_query;
+  for (const Slice to : {half.query, half.query_gate}) {
+    device_.queue(CopyColumns{.input = from,
+                              .count = half.tokens * heads,
+                              .columns = head_dim,
+                              .output = to,
+                              .output_stride = head_dim,
+                              .input_stride = 2 * head_dim});
+    from.offset += static_cast<size_t>(head_dim);
+  }
+}
+
 void Model::feed_forward(int layer, BatchHalf& half) {
   norm_hidden(layer_weights(layer).vector(Role::kFeedForwardNorm), half);
   if (config_.layer(layer).has_experts) return experts(layer, half);
   device_.queue(gated_up(layer, half, Role::kGate, Role::kUp));
   device_.queue(Matmul{
       half.gate, half.tokens, {{layer_weights(layer).matrix(Role::kDown), {half.partials, 0}}}});
+}
+
+const LeafShares& Model::mixer_shares(int layer) const {
+  return config_.layer(layer).is_recurrent() ? cut_.delta_shares() : cut_.head_shares();
 }
 
 const LeafShares& Model::feed_forward_shares(int layer) const {
@@ -254,7 +283,12 @@ void Model::experts(int layer, const BatchHalf& half) {
   const ExpertsConfig& config = config_.experts;
   const bool has_shared = traits.has(Role::kSharedDown);
   const bool is_sigmoid = traits.scores == RouterScores::kSigmoid;
-  device_.queue(Matmul{half.normed, half.tokens, {{weights.matrix(Role::kRouter), half.scores}}});
+  const bool scores_shared = traits.has(Role::kSharedScore);
+  device_.queue(Matmul{half.normed,
+                       half.tokens,
+                       {{weights.matrix(Role::kRouter), half.scores},
+                        {weights.matrix(Role::kSharedScore), half.shared_score}},
+                       scores_shared ? 2 : 1});
   // The softmax of all scores, normalised over the chosen, is the softmax of the chosen ones.
   if (!is_sigmoid && traits.has(Role::kRouterBias)) {
     device_.queue(
@@ -287,6 +321,11 @@ void Model::experts(int layer, const BatchHalf& half) {
                           .up_bias = weights.vector(Role::kExpertUpBias),
                           .has_shared = has_shared,
                           .shared = gated_up(layer, half, Role::kSharedGate, Role::kSharedUp)});
+  if (scores_shared) {
+    device_.queue(Sigmoid{half.shared_score, static_cast<size_t>(half.tokens)});
+    device_.queue(
+        ScaleRows{half.gate, half.shared_score, half.tokens, cut_.shared_ffn(rank_).size()});
+  }
   device_.queue(ExpertsDown{.matrices = &weights.experts,
                             .chosen = half.chosen,
                             .tokens = half.tokens,

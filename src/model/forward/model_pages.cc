@@ -44,7 +44,7 @@ void Model::visit_pieces(int32_t page, Visit visit) const {
 }
 
 PageShape Model::page_shape() const {
-  StateTraits widest = config_.layer(layers_.begin).state;
+  StateTraits widest = config_.attention_layer().state;
   widest.heads = block_heads(config_);
   size_t most_bytes = 0;
   for (const LayerTraits& layer : config_.traits) {

@@ -39,6 +39,13 @@ int heads_in_leaf(const ModelConfig& config) {
   return group * groups;
 }
 
+// The fewest whole key heads of the delta rule in a leaf that give at most kLeavesMax leaves.
+int delta_heads_in_leaf(int heads) {
+  int in_leaf = 1;
+  while (heads % in_leaf != 0 || heads / in_leaf > kLeavesMax) ++in_leaf;
+  return in_leaf;
+}
+
 // The largest alignment that leaves of `columns` columns can have, up to `wanted`.
 int fitting_alignment(int columns, int wanted) {
   while (wanted > kAlignmentMin && columns / wanted < kAlignedLeavesMin) wanted /= 2;
@@ -119,6 +126,7 @@ Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares,
   const CutAlignment alignment = {
       .ffn = fitting_alignment(config.ffn, options.alignment.ffn),
       .experts = fitting_alignment(config.experts.ffn, options.alignment.experts)};
+  const int delta_heads = config.delta ? config.delta->key_heads : 1;
   const LatentConfig& latent = config.latent;
   const int latent_leaves =
       latent_leaf_count(latent.query_rank) + latent_leaf_count(latent.kv_rank + latent.rope);
@@ -128,12 +136,14 @@ Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares,
        .ffn = share_out(ffn_leaf_count(config.ffn, alignment.ffn), 1, shares),
        .experts = share_out(ffn_leaf_count(config.experts.ffn, alignment.experts), 1, shares),
        .vocabulary = share_out(vocabulary_leaves, 1, shares),
+       .delta = share_out(delta_heads / delta_heads_in_leaf(delta_heads), 1, shares),
        .latent_begins = begins_of(latent_leaves, 1, shares)});
 }
 
 Cut::Cut(const ModelConfig& config, const CutOptions& options, Shares shares)
     : heads_per_kv_(config.heads_per_kv()),
       heads_per_leaf_(config.heads / shares.heads.leaf_count()),
+      delta_heads_per_leaf_(config.delta ? config.delta->key_heads / shares.delta.leaf_count() : 0),
       ffn_columns_(config.ffn),
       expert_columns_(config.experts.ffn),
       shared_columns_(config.experts.shared_ffn),
@@ -146,6 +156,7 @@ Cut::Cut(const ModelConfig& config, const CutOptions& options, Shares shares)
       ffn_(std::move(shares.ffn)),
       experts_(std::move(shares.experts)),
       vocabulary_(std::move(shares.vocabulary)),
+      delta_(std::move(shares.delta)),
       latent_begins_(std::move(shares.latent_begins)) {}
 
 Range Cut::heads(int rank) const {
@@ -154,7 +165,7 @@ Range Cut::heads(int rank) const {
 
 Range Cut::kv_heads(int rank, int all) const {
   const Range own = heads(rank);
-  if (own.size() == 0) return {};
+  if (own.size() == 0 || all == 0) return {};
   const int heads_per_kv = head_count() / all;
   return {own.begin / heads_per_kv, (own.end + heads_per_kv - 1) / heads_per_kv};
 }
@@ -181,6 +192,10 @@ Range Cut::vocabulary(int rank) const {
   return columns_of(vocabulary_, vocab_size_, 1, rank);
 }
 
+Range Cut::delta_heads(int rank) const {
+  return {delta_.begin(rank) * delta_heads_per_leaf_, delta_.end(rank) * delta_heads_per_leaf_};
+}
+
 Range Cut::query_latent(int rank) const {
   if (!cuts_latents_) return {0, query_latent_rows_};
   return latent_rows(latent_begins_, rank, 0, query_latent_rows_);
@@ -193,6 +208,11 @@ Range Cut::kv_latent(int rank) const {
 
 std::vector<LeafStep> Cut::head_steps(int rank, int value_dim) const {
   return steps_for(heads_.nodes(rank), [&](int) { return heads_per_leaf_ * value_dim; });
+}
+
+std::vector<LeafStep> Cut::delta_steps(int rank, int columns_of_head) const {
+  return steps_for(delta_.nodes(rank),
+                   [&](int) { return delta_heads_per_leaf_ * columns_of_head; });
 }
 
 std::vector<LeafStep> Cut::ffn_steps(int rank) const {

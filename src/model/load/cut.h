@@ -60,6 +60,9 @@ class Cut {
   Range expert_ffn(int rank) const;      // of each expert
   Range shared_ffn(int rank) const;      // of the shared experts, cut like the others
   Range vocabulary(int rank) const;
+  // Key heads of the delta rule, each with its value heads.
+  Range delta_heads(int rank) const;
+  int delta_head_count() const { return delta_heads_per_leaf_ * delta_.leaf_count(); }
   // Rows of the projections to the latents: the rank's if cuts_latents(), else all. The leaves of
   // the query's and of the keys' and values' latent are shared out as one list.
   bool cuts_latents() const { return cuts_latents_; }
@@ -67,24 +70,27 @@ class Cut {
   Range kv_latent(int rank) const;
 
   const LeafShares& head_shares() const { return heads_; }
+  const LeafShares& delta_shares() const { return delta_; }
   const LeafShares& ffn_shares() const { return ffn_; }
   const LeafShares& expert_shares() const { return experts_; }
 
   // The kernels' steps for a rank's columns of a matrix whose products are summed over ranks.
   std::vector<LeafStep> head_steps(int rank, int value_dim) const;
+  std::vector<LeafStep> delta_steps(int rank, int columns_of_head) const;
   std::vector<LeafStep> ffn_steps(int rank) const;
   std::vector<LeafStep> expert_steps(int rank) const;
   std::vector<LeafStep> shared_steps(int rank) const;
 
  private:
   struct Shares {
-    LeafShares heads, ffn, experts, vocabulary;
+    LeafShares heads, ffn, experts, vocabulary, delta;
     std::vector<int> latent_begins;
   };
   Cut(const ModelConfig& config, const CutOptions& options, Shares shares);
 
   int heads_per_kv_;
   int heads_per_leaf_;
+  int delta_heads_per_leaf_;
   int ffn_columns_;
   int expert_columns_;
   int shared_columns_;
@@ -97,6 +103,7 @@ class Cut {
   LeafShares ffn_;
   LeafShares experts_;
   LeafShares vocabulary_;
+  LeafShares delta_;
   std::vector<int> latent_begins_;  // (ranks + 1), in leaves
 };
 

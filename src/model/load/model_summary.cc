@@ -25,6 +25,7 @@ WeightClass class_of(const Weight& weight) {
     case Role::kLogits:
       return WeightClass::kHead;
     case Role::kRouter:
+    case Role::kSharedScore:
       return WeightClass::kRouter;
     case Role::kExpertGate:
     case Role::kExpertUp:
@@ -173,6 +174,19 @@ Result<ModelSummary> summarise(const ModelConfig& config, const WeightSource* so
     if (classes[i].count.parameters > 0) summary.classes.push_back(std::move(classes[i]));
   }
   return summary;
+}
+
+uint64_t recurrent_bytes(const ModelConfig& config) {
+  if (!config.delta) return 0;
+  const DeltaConfig& delta = *config.delta;
+  const auto layers = std::count_if(config.traits.begin(), config.traits.end(),
+                                    [](const LayerTraits& each) { return each.is_recurrent(); });
+  const uint64_t past =
+      static_cast<uint64_t>(delta.taps - 1) * static_cast<uint64_t>(delta.channels());
+  const uint64_t heads = static_cast<uint64_t>(delta.value_heads) *
+                         static_cast<uint64_t>(delta.key_dim) *
+                         static_cast<uint64_t>(delta.value_dim);
+  return static_cast<uint64_t>(layers) * (past + heads) * sizeof(float);
 }
 
 uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens) {

@@ -61,5 +61,7 @@ Result<ModelSummary> summarise(const ModelConfig& config, const WeightSource* so
 // Bytes that all ranks together store for `tokens` tokens of a sequence, in whole pages. Ranks that
 // share a key/value head each store it, and each rank stores the latent of latent attention.
 uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens);
+// Bytes of a sequence's state in all recurrent layers, whatever the number of tokens.
+uint64_t recurrent_bytes(const ModelConfig& config);
 
 }  // namespace lockstep

@@ -27,6 +27,9 @@ class RecordingSource final : public WeightSource {
     zeros_.resize(std::max(zeros_.size(), stored.bytes.size()));
     return StoredVector{stored.dtype, std::span(zeros_).first(stored.bytes.size())};
   }
+  std::vector<int64_t> shape_of(std::string_view name) const override {
+    return source_.shape_of(name);
+  }
   bool has(std::string_view name, int stack_index) const override {
     return source_.has(name, stack_index);
   }

@@ -1,8 +1,8 @@
 // SequenceState: one sequence's state as the scheduler sees it: page numbers, which mean the same
 // on every rank. StatePool allocates pages and counts their users; each rank has its own memory for
 // them (model/forward/model.h). Sequences with the same beginning may share pages, which are no
-// longer written. Layers with a ring or a recurrent state will add their slots here. Used by rank
-// 0's scheduler; one thread.
+// longer written. Recurrent layers have states of their own (engine/pages/state_cache.h). Used by
+// rank 0's scheduler; one thread.
 #pragma once
 
 #include <cstddef>
@@ -54,5 +54,15 @@ class StatePool {
 
 // Pages for `positions` positions.
 int pages_for(int positions);
+
+// States of recurrent layers that a running sequence may need, one to read and one to write; and
+// those for all sequences together that hold snapshots of beginnings, or follow guessed tokens.
+inline constexpr int kStatesOfSequence = 2;
+inline constexpr int kStatesSpare = 8;
+constexpr int states_needed(int sequences) {
+  return kStatesOfSequence * sequences + kStatesSpare;
+}
+// Prompts leave a snapshot at least this often, as long as there is room for it.
+inline constexpr int kSnapshotPositions = 1024;
 
 }  // namespace lockstep

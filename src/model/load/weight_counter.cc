@@ -50,6 +50,9 @@ class SizeRecorder final : public WeightSource {
     stored_.vector_type = TRY(source_.vector(name, stack_index, size)).dtype;
     return zeros_.vector(stored_.vector_type, size);
   }
+  std::vector<int64_t> shape_of(std::string_view name) const override {
+    return source_.shape_of(name);
+  }
   bool has(std::string_view name, int stack_index) const override {
     return source_.has(name, stack_index);
   }
@@ -76,6 +79,7 @@ class KnownSizes final : public WeightSource {
                               int size) const override {
     return zeros_.vector(stored_.vector_type, size);
   }
+  std::vector<int64_t> shape_of(std::string_view /*name*/) const override { return {}; }
   bool has(std::string_view name, int /*stack_index*/) const override {
     return find(stored_, name) != nullptr;
   }

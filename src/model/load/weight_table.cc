@@ -37,6 +37,36 @@ Shape latent_shape_of(Role role, const ModelConfig& config) {
   }
 }
 
+Shape delta_shape_of(Role role, const ModelConfig& config) {
+  const DeltaConfig delta = config.delta.value_or(DeltaConfig{});
+  const int values = delta.value_heads * delta.value_dim;
+  switch (role) {
+    case Role::kDeltaInput:
+      return {delta.channels(), config.hidden};
+    case Role::kDeltaGroupedInput:
+      return {delta.channels() + values, config.hidden};
+    case Role::kDeltaGroupedRates:
+      return {2 * delta.value_heads, config.hidden};
+    case Role::kDeltaGate:
+      return {values, config.hidden};
+    case Role::kDeltaRate:
+    case Role::kDeltaDecay:
+      return {delta.value_heads, config.hidden};
+    case Role::kDeltaConvolution:
+      return vector_of(delta.channels() * delta.taps);
+    case Role::kDeltaDecayRate:
+    case Role::kDeltaDecayBias:
+      return vector_of(delta.value_heads);
+    case Role::kDeltaNorm:
+      return vector_of(delta.value_dim);
+    case Role::kDeltaOut:
+      return {config.hidden, values};
+    default:
+      LOCKSTEP_CHECK(false);
+      return {};
+  }
+}
+
 Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
   const int query_rank = config.latent.query_rank, kv_heads = layer.state.heads;
   switch (role) {
@@ -59,7 +89,8 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
     case Role::kValueBias:
       return vector_of(kv_heads * layer.head_dim);
     case Role::kQuery:
-      return {config.heads * layer.head_dim, query_rank > 0 ? query_rank : config.hidden};
+      return {config.heads * layer.head_dim * (layer.gates_output ? 2 : 1),
+              query_rank > 0 ? query_rank : config.hidden};
     case Role::kKey:
     case Role::kValue:
       return {kv_heads * layer.head_dim, config.hidden};
@@ -100,6 +131,20 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
     case Role::kKvDownNorm:
     case Role::kKvUp:
       return latent_shape_of(role, config);
+    case Role::kDeltaInput:
+    case Role::kDeltaGate:
+    case Role::kDeltaRate:
+    case Role::kDeltaDecay:
+    case Role::kDeltaGroupedInput:
+    case Role::kDeltaGroupedRates:
+    case Role::kDeltaConvolution:
+    case Role::kDeltaDecayRate:
+    case Role::kDeltaDecayBias:
+    case Role::kDeltaNorm:
+    case Role::kDeltaOut:
+      return delta_shape_of(role, config);
+    case Role::kSharedScore:
+      return {1, config.hidden};
   }
   LOCKSTEP_CHECK(false);
   return {};
@@ -137,7 +182,7 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
   };
   add_all(config.architecture->shared, -1);
   for (int layer = 0; layer < config.layers; ++layer) {
-    add_all(config.kind(layer).mixer_weights, layer);
+    add_all(config.mixer_weights(layer), layer);
     add_all(config.kind(layer).feed_forward_weights, layer);
   }
   return table;
@@ -173,6 +218,11 @@ WeightPart part_of(const Weight& weight, const Cut& cut, int rank) {
       return {cut.shared_ffn(rank), all_columns};
     case Split::kSharedFfnColumns:
       return {all_rows, cut.shared_ffn(rank)};
+    case Split::kDeltaHeads:
+    case Split::kDeltaBlocks:
+      return {scaled(cut.delta_heads(rank), weight.rows / cut.delta_head_count()), all_columns};
+    case Split::kDeltaColumns:
+      return {all_rows, scaled(cut.delta_heads(rank), weight.columns / cut.delta_head_count())};
   }
   LOCKSTEP_CHECK(false);
   return {};
@@ -194,6 +244,9 @@ bool is_cut_with_feed_forward(const Weight& weight) {
     case Split::kHeadColumns:
     case Split::kQueryLatent:
     case Split::kKvLatent:
+    case Split::kDeltaHeads:
+    case Split::kDeltaBlocks:
+    case Split::kDeltaColumns:
       return false;
   }
   LOCKSTEP_CHECK(false);

@@ -24,7 +24,7 @@ struct Weight {
   int kv_heads = 0;  // of its layer; 0 if it has none
 };
 
-// A rank's part of a weight.
+// A rank's part of a weight. With Split::kDeltaBlocks it has as many rows as here, of each block.
 struct WeightPart {
   Range rows;
   Range columns;

@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
 
 #include "base/files/mapped_file.h"
+#include "kernels/math.h"
 #include "tensor/half.h"
 #include "tensor/stored_check.h"
 #include "tensor/stored_ranges.h"
@@ -40,6 +42,31 @@ int column_alignment(const StoredMatrix& m) {
   }
 }
 
+// MLX, which stores the weights themselves, also turns the convolutions around: (channels, taps, 1)
+// where the published files have (channels, 1, taps).
+bool adds_to_norms(const WeightSource& source, const ModelConfig& config) {
+  if (!config.architecture->lowers_norms) return false;
+  for (const Weight& weight : weight_table(config)) {
+    if (weight.role != Role::kDeltaConvolution) continue;
+    const std::vector<int64_t> shape = source.shape_of(weight.name);
+    return shape.size() == 3 && shape[1] == 1;
+  }
+  return false;
+}
+
+bool is_lowered(Role role) {
+  switch (role) {
+    case Role::kFinalNorm:
+    case Role::kAttentionNorm:
+    case Role::kFeedForwardNorm:
+    case Role::kQueryNorm:
+    case Role::kKeyNorm:
+      return true;
+    default:
+      return false;
+  }
+}
+
 class Loader {
  public:
   explicit Loader(const LoadContext& context)
@@ -52,6 +79,7 @@ class Loader {
         progress_(context.progress) {}
 
   Result<Weights> load() {
+    adds_to_norms_ = adds_to_norms(source_, config_);
     weights_.layers.resize(static_cast<size_t>(config_.layers));
     for (const Weight& weight : weight_table(config_)) {
       if (is_loaded(weight, config_, layers_)) TRY(load_one(weight, place_of(weight)));
@@ -123,6 +151,10 @@ class Loader {
     const auto role = static_cast<size_t>(weight.role);
     if (weight.is_vector && weight.expert >= 0) {
       TRY(load_expert_vector(weight, part, place.vectors[role]));
+    } else if (weight.role == Role::kDeltaConvolution) {
+      TRY(load_convolutions(weight, place));
+    } else if (weight.role == Role::kDeltaInput) {
+      TRY(load_delta_inputs(weight, part, place));
     } else if (weight.is_vector) {
       place.vectors[role] = TRY(load_vector(weight, part));
     } else if (weight.role == Role::kKvUp) {
@@ -182,11 +214,78 @@ class Loader {
       values[i] = load_element(stored.bytes.data(), stored.dtype, at);
     }
     count(weight, size * dtype_bytes(stored.dtype));
+    change(weight.role, values);
     return values;
   }
 
+  // From what is stored to what is computed with.
+  void change(Role role, std::vector<float>& values) const {
+    if (role == Role::kDeltaDecayRate) {
+      for (float& value : values) value = exp_f32(value);
+    }
+    if (adds_to_norms_ && is_lowered(role)) {
+      for (float& value : values) value += 1.0f;
+    }
+  }
+
+  // Where a rank's rows of queries, of keys and of values begin and end.
+  std::array<Range, 3> delta_rows() const {
+    const DeltaConfig& delta = *config_.delta;
+    const Range heads = cut_.delta_heads(rank_);
+    const int keys = delta.key_heads * delta.key_dim;
+    const int of_values = delta.values_per_key() * delta.value_dim;
+    const auto rows = [&](int first, int of_head) {
+      return Range{first + heads.begin * of_head, first + heads.end * of_head};
+    };
+    return {rows(0, delta.key_dim), rows(keys, delta.key_dim), rows(2 * keys, of_values)};
+  }
+
+  Status load_delta_inputs(const Weight& weight, const WeightPart& part, LayerWeights& place) {
+    const std::array<Range, 3> rows = delta_rows();
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const WeightPart own{rows[i], part.columns};
+      const StoredMatrix stored = TRY(find(weight, own));
+      const bool is_empty = own.elements() == 0;
+      place.delta_inputs[i] = TRY(pack(weight.name, {.stored = stored,
+                                                     .row_begin = own.rows.begin,
+                                                     .rows = is_empty ? 0 : own.rows.size(),
+                                                     .columns = own.columns.size(),
+                                                     .steps = one_leaf(own.columns.size())}));
+      bytes += stored_bytes_of(stored, own.elements());
+      give_back(stored);
+    }
+    count(weight, bytes);
+    return Ok{};
+  }
+
+  // Stored by channel, (channels, taps).
+  Status load_convolutions(const Weight& weight, LayerWeights& place) {
+    const auto taps = static_cast<size_t>(config_.delta->taps);
+    const StoredVector stored = TRY(source_.vector(weight.name, weight.expert, weight.rows));
+    TRY(need(weight.name, stored.bytes));
+    const std::array<Range, 3> rows = delta_rows();
+    size_t elements = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const auto channels = static_cast<size_t>(rows[i].size());
+      std::vector<float> values(taps * channels);
+      for (size_t at = 0; at < values.size(); ++at) {
+        const size_t channel = static_cast<size_t>(rows[i].begin) + at % channels;
+        values[at] =
+            load_element(stored.bytes.data(), stored.dtype, channel * taps + at / channels);
+      }
+      place.delta_convolutions[i] = TRY(store_vector(values));
+      elements += values.size();
+    }
+    count(weight, elements * dtype_bytes(stored.dtype));
+    return Ok{};
+  }
+
   Result<Slice> load_vector(const Weight& weight, const WeightPart& part) {
-    const std::vector<float> values = TRY(read_vector(weight, part));
+    return store_vector(TRY(read_vector(weight, part)));
+  }
+
+  Result<Slice> store_vector(const std::vector<float>& values) {
     const Slice slice{TRY(device_.allocate(values.size() * sizeof(float), Access::kDevice)), 0};
     device_.write(slice, std::as_bytes(std::span<const float>(values)));
     return slice;
@@ -302,6 +401,9 @@ class Loader {
     if (weight.split == Split::kHeadColumns) {
       return cut_.head_steps(rank_, weight.columns / cut_.head_count());
     }
+    if (weight.split == Split::kDeltaColumns) {
+      return cut_.delta_steps(rank_, weight.columns / cut_.delta_head_count());
+    }
     if (weight.split == Split::kFfnColumns) return cut_.ffn_steps(rank_);
     if (weight.split == Split::kExpertFfnColumns) return cut_.expert_steps(rank_);
     if (weight.split == Split::kSharedFfnColumns) return cut_.shared_steps(rank_);
@@ -317,6 +419,7 @@ class Loader {
   Progress* const progress_;
   Weights weights_;
   uint64_t expert_bytes_ = 0;
+  bool adds_to_norms_ = false;  // their weights are stored less 1
 };
 
 }  // namespace

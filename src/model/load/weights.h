@@ -27,6 +27,10 @@ struct LayerWeights {
   // latent to value.
   std::vector<MatrixId> absorb;
   std::vector<MatrixId> values;
+  // The delta rule, for queries, keys and values: matrices (unless they are grouped), and weights
+  // of convolutions as (taps, channels).
+  std::array<MatrixId, 3> delta_inputs{};
+  std::array<Slice, 3> delta_convolutions{};
 
   MatrixId matrix(Role role) const { return matrices[static_cast<size_t>(role)]; }
   Slice vector(Role role) const { return vectors[static_cast<size_t>(role)]; }

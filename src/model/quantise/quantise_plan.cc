@@ -66,8 +66,10 @@ class Planner {
 
   Status add_tensors(PlannedModule& module) {
     std::vector<int64_t> shape;
+    if (module.is_vector && !module.is_stack) shape = source_.shape_of(module.parts[0]);
+    const bool has_shape = !shape.empty();
     if (module.is_stack) shape.push_back(static_cast<int64_t>(module.parts.size()));
-    shape.push_back(module.rows);
+    if (!has_shape) shape.push_back(module.rows);
     module.first_tensor = plan_.tensors.size();
     const auto add_tensor = [&](std::string name, DType dtype, int columns) {
       PlannedTensor& tensor =

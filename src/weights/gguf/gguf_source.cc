@@ -80,6 +80,7 @@ class GgufSource final : public WeightSource {
   Status prepare();
   Result<StoredMatrix> matrix(const MatrixRequest& request) const override;
   Result<StoredVector> vector(std::string_view name, int stack_index, int size) const override;
+  std::vector<int64_t> shape_of(std::string_view /*name*/) const override { return {}; }
   bool has(std::string_view name, int stack_index) const override;
   uint64_t file_bytes() const override { return model_.file_bytes(); }
 

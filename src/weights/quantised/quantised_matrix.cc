@@ -15,6 +15,8 @@ Error unknown_storage(const TensorView& tensor) {
               ") is quantised in a way unknown here; supported are: " + kSupportedQuantisations};
 }
 
+}  // namespace
+
 Result<StoredMatrix> plain_matrix(const TensorView& weight, MatrixShape shape) {
   TRY(expect_shape(weight, {shape.rows, shape.columns}));
   StoredMatrix matrix = empty_matrix(StoredFormat::kPlain, shape);
@@ -24,8 +26,6 @@ Result<StoredMatrix> plain_matrix(const TensorView& weight, MatrixShape shape) {
   matrix.bits = static_cast<int>(8 * dtype_bytes(weight.dtype));
   return matrix;
 }
-
-}  // namespace
 
 Result<StoredMatrix> read_matrix(const ModuleTensors& module, MatrixShape shape,
                                  const QuantisationConfig& config) {

@@ -29,6 +29,8 @@ Result<StoredMatrix> read_matrix(const ModuleTensors& module, MatrixShape shape,
 
 // Its steps, by file.
 
+// Floats, (rows, columns).
+Result<StoredMatrix> plain_matrix(const TensorView& weight, MatrixShape shape);
 // mx.quantize: ".weight" U32 with ".scales", and ".biases" if affine.
 Result<StoredMatrix> mlx_matrix(const ModuleTensors& module, MatrixShape shape,
                                 const QuantisationConfig& config);

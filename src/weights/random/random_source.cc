@@ -43,6 +43,7 @@ class RandomSource final : public WeightSource {
 
   Result<StoredMatrix> matrix(const MatrixRequest& request) const override;
   Result<StoredVector> vector(std::string_view name, int stack_index, int size) const override;
+  std::vector<int64_t> shape_of(std::string_view /*name*/) const override { return {}; }
   bool has(std::string_view name, int) const override { return index_.contains(name); }
   uint64_t file_bytes() const override { return file_bytes_; }
 

@@ -13,7 +13,8 @@
 
 namespace lockstep {
 
-// gpt-oss keeps gate and up projection in one stack, with alternating rows.
+// gpt-oss keeps gate and up projection in one stack, with alternating rows; Qwen 3.5 the rows of
+// the first before those of the second (then kEven and kOdd stand for the two halves).
 struct FusedExpertStem {
   enum class Rows { kAll, kEven, kOdd };
   std::string stem;  // "model.layers.0.mlp.experts.gate_up_proj"

@@ -55,6 +55,9 @@ class QuantisingSource final : public WeightSource {
   // kCorrupt for weights that are not finite. Callers take turns. converted() has the loss.
   Result<StoredMatrix> matrix(const MatrixRequest& request) const override;
   Result<StoredVector> vector(std::string_view name, int stack_index, int size) const override;
+  std::vector<int64_t> shape_of(std::string_view name) const override {
+    return source_->shape_of(name);
+  }
   bool has(std::string_view name, int stack_index = -1) const override;
   uint64_t file_bytes() const override { return source_->file_bytes(); }
 

@@ -30,6 +30,27 @@ SplitName split_name(std::string_view name) {
   return {name.substr(0, dot), name.substr(dot)};
 }
 
+// Whether these are the elements of one row: of a convolution by channel, or with dimensions of 1
+// around it.
+bool is_row(std::span<const int64_t> shape, int size) {
+  int64_t count = 1;
+  size_t long_ones = 0;
+  for (const int64_t extent : shape) {
+    if (extent < 1 || extent > size) return false;
+    count *= extent;
+    long_ones += extent > 1 ? 1 : 0;
+    if (count > size) return false;
+  }
+  const bool is_convolution = shape.size() == 3 && long_ones == 2 && shape[0] > 1;
+  return count == size && (long_ones <= 1 || is_convolution);
+}
+
+// Of an expert in a stack of all rows of gates and then of ups, or of the down projections.
+std::vector<int64_t> stacked_shape(const FusedExpertStem& fused, const MatrixRequest& request) {
+  const int64_t halves = fused.rows == FusedExpertStem::Rows::kAll ? 1 : 2;
+  return {halves * request.rows, request.columns};
+}
+
 Result<Json> read_config(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return Json(JsonObject());
@@ -85,7 +106,7 @@ Result<StoredVector> SafetensorsSource::vector(std::string_view name, int stack_
   if (const auto module = find_module(stem, stack_index, std::span(&suffix, 1), 1)) {
     const TensorView tensor = TRY(module->get(suffix));
     TRY(expect_float(tensor));
-    TRY(expect_shape(tensor, {size}));
+    if (!is_row(tensor.shape, size)) TRY(expect_shape(tensor, {size}));
     return StoredVector{tensor.dtype, tensor.bytes};
   }
   if (suffix == ".bias") {
@@ -94,6 +115,14 @@ Result<StoredVector> SafetensorsSource::vector(std::string_view name, int stack_
     }
   }
   return no_tensor(name);
+}
+
+std::vector<int64_t> SafetensorsSource::shape_of(std::string_view name) const {
+  const auto [stem, suffix] = split_name(name);
+  const auto module = find_module(stem, -1, std::span(&suffix, 1), 1);
+  if (!module) return {};
+  const auto tensor = checkpoint_->tensor(module->name(suffix));
+  return tensor.ok() ? tensor.value()->shape : std::vector<int64_t>();
 }
 
 bool SafetensorsSource::has(std::string_view name, int stack_index) const {
@@ -153,11 +182,16 @@ Result<StoredMatrix> SafetensorsSource::fused_matrix(const FusedExpertStem& fuse
   return stored;
 }
 
-// Among the families with such a stack, only gpt-oss has biases with it; others keep gate rows and
-// up rows apart.
+// Among the families with such a stack, only gpt-oss has biases with it; the others (Qwen 3.5) keep
+// gate rows before up rows, and do not transpose.
 Result<StoredMatrix> SafetensorsSource::transposed_matrix(const FusedExpertStem& fused,
                                                           const MatrixRequest& request) const {
   if (!checkpoint_->has(fused.stem + std::string(kFusedBias))) {
+    const TensorView expert =
+        TRY(ModuleTensors(*checkpoint_, fused.stem, request.stack_index).get(""));
+    if (is_float(expert.dtype) && expert.shape == stacked_shape(fused, request)) {
+      return stacked_part(expert, fused, request);
+    }
     return Error{ErrorCode::kUnsupported,
                  "the tensor " + fused.stem +
                      " stores all experts in a way unknown here; supported are the stacks of "
@@ -172,6 +206,20 @@ Result<StoredMatrix> SafetensorsSource::transposed_matrix(const FusedExpertStem&
   StoredMatrix matrix = TRY(transposed_expert(expert, request, rows));
   if (checkpoint_->is_mapped()) release_pages(expert.bytes);
   return matrix;
+}
+
+Result<StoredMatrix> SafetensorsSource::stacked_part(TensorView expert,
+                                                     const FusedExpertStem& fused,
+                                                     const MatrixRequest& request) const {
+  if (fused.rows != FusedExpertStem::Rows::kAll) {
+    const size_t half = expert.bytes.size() / 2;
+    const bool is_up = fused.rows == FusedExpertStem::Rows::kOdd;
+    expert.bytes = expert.bytes.subspan(is_up ? half : 0, half);
+    expert.shape = {request.rows, request.columns};
+  }
+  StoredMatrix stored = TRY(plain_matrix(expert, {request.rows, request.columns}));
+  stored.is_mapped_file = checkpoint_->is_mapped();
+  return stored;
 }
 
 Result<StoredVector> SafetensorsSource::fused_bias(const FusedExpertStem& fused, int stack_index,

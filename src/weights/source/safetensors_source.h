@@ -35,6 +35,7 @@ class SafetensorsSource final : public WeightSource {
 
   Result<StoredMatrix> matrix(const MatrixRequest& request) const override;
   Result<StoredVector> vector(std::string_view name, int stack_index, int size) const override;
+  std::vector<int64_t> shape_of(std::string_view name) const override;
   bool has(std::string_view name, int stack_index) const override;
   uint64_t file_bytes() const override { return checkpoint_->file_bytes(); }
   std::span<const MappedFile> files() const override { return checkpoint_->files(); }
@@ -62,6 +63,8 @@ class SafetensorsSource final : public WeightSource {
                                     const MatrixRequest& request) const;
   Result<StoredMatrix> transposed_matrix(const FusedExpertStem& fused,
                                          const MatrixRequest& request) const;
+  Result<StoredMatrix> stacked_part(TensorView expert, const FusedExpertStem& fused,
+                                    const MatrixRequest& request) const;
   Result<StoredVector> fused_bias(const FusedExpertStem& fused, int stack_index, int size) const;
   std::span<const int32_t> row_map(FusedExpertStem::Rows rows, int row_count) const;
 

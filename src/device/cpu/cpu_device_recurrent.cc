@@ -1,0 +1,136 @@
+// How the CPU runs layers that keep a state: tokens one after the other, channels and heads on
+// several threads.
+#include <algorithm>
+
+#include "base/check.h"
+#include "device/cpu/cpu_device.h"
+
+namespace lockstep {
+namespace {
+
+// Channels of a convolution, or numbers of another row, that a thread takes together.
+constexpr size_t kColumnsOfChunk = 256;
+
+int chunks_of(size_t columns) {
+  return static_cast<int>((columns + kColumnsOfChunk - 1) / kColumnsOfChunk);
+}
+
+}  // namespace
+
+void CpuDevice::run(const Convolve& op) {
+  LOCKSTEP_CHECK(op.taps > 0);
+  for (const Convolve::Part& part : op.parts) {
+    if (part.channels > 0 && op.tokens > 0) convolve(op, part);
+  }
+}
+
+void CpuDevice::convolve(const Convolve& op, const Convolve::Part& part) {
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const auto channels = static_cast<size_t>(part.channels), taps = static_cast<size_t>(op.taps);
+  const int32_t* from = ints(op.states.from, tokens);
+  const int32_t* to = ints(op.states.to, tokens);
+  const float* x = floats(part.x, tokens * channels);
+  const float* weights = floats(part.weights, taps * channels);
+  float* y = floats(part.y, tokens * channels);
+  const auto state = [&](int32_t number) {
+    const size_t at = static_cast<size_t>(number) * op.states.stride + part.state_offset;
+    return floats({op.states.memory.buffer, op.states.memory.offset + at}, (taps - 1) * channels);
+  };
+  parallel(chunks_of(channels), tokens * taps * kColumnsOfChunk, [&](int begin, int end) {
+    const size_t first = static_cast<size_t>(begin) * kColumnsOfChunk;
+    const size_t last = std::min(channels, static_cast<size_t>(end) * kColumnsOfChunk);
+    for (size_t token = 0; token < tokens; ++token) {
+      kernels_.convolve({.x = x + token * channels + first,
+                         .weights = weights + first,
+                         .before = from[token] < 0 ? nullptr : state(from[token]) + first,
+                         .after = state(to[token]) + first,
+                         .y = y + token * channels + first,
+                         .taps = op.taps,
+                         .channels = static_cast<int32_t>(last - first),
+                         .stride = channels});
+    }
+  });
+}
+
+void CpuDevice::run(const Decay& op) {
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  float* x = floats(op.x, tokens * columns);
+  const float* bias = floats(op.bias, columns);
+  const float* rate = floats(op.rate, columns);
+  constexpr size_t kCost = 64;  // of one number
+  parallel(op.tokens, kCost * columns, [&](int begin, int end) {
+    for (auto token = static_cast<size_t>(begin); token < static_cast<size_t>(end); ++token) {
+      kernels_.decay(bias, rate, x + token * columns, columns);
+    }
+  });
+}
+
+void CpuDevice::run(const Sigmoid& op) {
+  float* x = floats(op.x, op.count);
+  kernels_.sigmoid(x, x, op.count);
+}
+
+void CpuDevice::run(const Gate& op) {
+  float* x = floats(op.x, op.count);
+  const float* gate = floats(op.gate, op.count);
+  constexpr size_t kCost = 16;  // of one number
+  parallel(chunks_of(op.count), kCost * kColumnsOfChunk, [&](int begin, int end) {
+    float opened[kColumnsOfChunk];
+    for (int chunk = begin; chunk < end; ++chunk) {
+      const size_t first = static_cast<size_t>(chunk) * kColumnsOfChunk;
+      const size_t count = std::min(kColumnsOfChunk, op.count - first);
+      if (op.is_silu) {
+        kernels_.silu_mul(gate + first, x + first, x + first, count);
+        continue;
+      }
+      kernels_.sigmoid(gate + first, opened, count);
+      for (size_t i = 0; i < count; ++i) x[first + i] *= opened[i];
+    }
+  });
+}
+
+void CpuDevice::run(const DeltaRule& op) {
+  if (op.tokens == 0 || op.value_heads == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.value_heads);
+  const auto key_heads = static_cast<size_t>(op.key_heads);
+  const auto key_dim = static_cast<size_t>(op.key_dim);
+  const auto value_dim = static_cast<size_t>(op.value_dim);
+  const auto decays = static_cast<size_t>(op.decays);
+  LOCKSTEP_CHECK(heads % key_heads == 0 && (decays == 1 || decays == key_dim));
+  const int32_t* from = ints(op.states.from, tokens);
+  const int32_t* to = ints(op.states.to, tokens);
+  const float* query = floats(op.query, tokens * key_heads * key_dim);
+  const float* key = floats(op.key, tokens * key_heads * key_dim);
+  const float* value = floats(op.value, tokens * heads * value_dim);
+  const float* decay = floats(op.decay, tokens * heads * decays);
+  const float* rate = floats(op.rate, tokens * heads);
+  float* output = floats(op.output, tokens * heads * value_dim);
+  const auto state = [&](int32_t number, size_t head) {
+    const size_t at = static_cast<size_t>(number) * op.states.stride + op.state_offset;
+    const size_t of_head = key_dim * value_dim;
+    return floats({op.states.memory.buffer, op.states.memory.offset + at + head * of_head},
+                  of_head);
+  };
+  parallel(op.value_heads, tokens * key_dim * value_dim, [&](int begin, int end) {
+    for (auto head = static_cast<size_t>(begin); head < static_cast<size_t>(end); ++head) {
+      const size_t key_head = head / (heads / key_heads);
+      for (size_t token = 0; token < tokens; ++token) {
+        const size_t of_keys = (token * key_heads + key_head) * key_dim;
+        const size_t of_values = token * heads + head;
+        kernels_.delta_rule({.before = from[token] < 0 ? nullptr : state(from[token], head),
+                             .after = state(to[token], head),
+                             .query = query + of_keys,
+                             .key = key + of_keys,
+                             .value = value + of_values * value_dim,
+                             .decay = decay + of_values * decays,
+                             .decay_stride = op.decays == 1 ? 0 : 1,
+                             .rate = rate[of_values],
+                             .key_dim = op.key_dim,
+                             .value_dim = op.value_dim,
+                             .output = output + of_values * value_dim});
+      }
+    }
+  });
+}
+
+}  // namespace lockstep

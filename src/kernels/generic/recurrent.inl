@@ -1,0 +1,128 @@
+// Layers that keep a state instead of keys and values: short convolutions and the delta rule.
+
+// log(1 + exp(x)) = max(x, 0) + log1p(u) with u = exp(-|x|), and log1p(u) = 2 atanh(u / (2 + u)) by
+// its series: the first omitted term is below 2e-9.
+LANES_INLINE F32x16 softplus_lanes(F32x16 x) {
+  const F32x16 zero = F32x16::broadcast(0.0f);
+  const F32x16 u = exp_lanes(sub(zero, max(x, sub(zero, x))));
+  const F32x16 s = div(u, add(F32x16::broadcast(2.0f), u));
+  const F32x16 s2 = mul(s, s);
+  F32x16 p = F32x16::broadcast(1.0f / 15);
+  p = fma(p, s2, F32x16::broadcast(1.0f / 13));
+  p = fma(p, s2, F32x16::broadcast(1.0f / 11));
+  p = fma(p, s2, F32x16::broadcast(1.0f / 9));
+  p = fma(p, s2, F32x16::broadcast(1.0f / 7));
+  p = fma(p, s2, F32x16::broadcast(1.0f / 5));
+  p = fma(p, s2, F32x16::broadcast(1.0f / 3));
+  const F32x16 twice = add(s, s);
+  return add(max(x, zero), fma(mul(twice, s2), p, twice));
+}
+
+LANES_INLINE F32x16 decay_lanes(F32x16 x, F32x16 bias, F32x16 rate) {
+  return exp_lanes(sub(F32x16::broadcast(0.0f), mul(rate, softplus_lanes(add(x, bias)))));
+}
+
+void decay(const float* bias, const float* rate, float* x, size_t count) {
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    store(x + i, decay_lanes(F32x16::load(x + i), F32x16::load(bias + i), F32x16::load(rate + i)));
+  }
+  const int rest = static_cast<int>(count - i);
+  if (rest > 0) {
+    const F32x16 y =
+        decay_lanes(F32x16::load_partial(x + i, rest), F32x16::load_partial(bias + i, rest),
+                    F32x16::load_partial(rate + i, rest));
+    store_partial(x + i, y, rest);
+  }
+}
+
+void sigmoid(const float* x, float* y, size_t count) {
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(y + i, sigmoid_lanes(F32x16::load(x + i)));
+  const int rest = static_cast<int>(count - i);
+  if (rest > 0) store_partial(y + i, sigmoid_lanes(F32x16::load_partial(x + i, rest)), rest);
+}
+
+// Some lanes of memory, of which only the first `count` exist.
+LANES_INLINE F32x16 load_lanes(const float* from, int count) {
+  return count >= kLanes ? F32x16::load(from) : F32x16::load_partial(from, count);
+}
+LANES_INLINE void store_lanes(float* to, F32x16 x, int count) {
+  count >= kLanes ? store(to, x) : store_partial(to, x, count);
+}
+
+void convolve(const ConvolveArgs& args) {
+  const int past = args.taps - 1;
+  for (int c = 0; c < args.channels; c += kLanes) {
+    const int count = args.channels - c;
+    F32x16 sum = F32x16::broadcast(0.0f);
+    for (int tap = 0; tap < args.taps; ++tap) {
+      const size_t row = static_cast<size_t>(tap) * args.stride + static_cast<size_t>(c);
+      F32x16 x = F32x16::broadcast(0.0f);
+      if (tap == past) {
+        x = load_lanes(args.x + c, count);
+      } else if (args.before != nullptr) {
+        x = load_lanes(args.before + row, count);
+      }
+      sum = fma(load_lanes(args.weights + row, count), x, sum);
+      // `after` may be `before`: an input moves on once it has been read.
+      if (tap > 0) store_lanes(args.after + row - args.stride, x, count);
+    }
+    store_lanes(args.y + c, mul(sum, sigmoid_lanes(sum)), count);
+  }
+}
+
+// `Count` vectors of columns, of which the last one has `rest` columns.
+template <int Count>
+LANES_INLINE void delta_columns(const DeltaArgs& args, int column, int rest) {
+  const auto stride = static_cast<size_t>(args.value_dim);
+  const auto of_last = [&](int g) { return g + 1 == Count ? rest : kLanes; };
+  const auto decayed = [&](int row, int g) {
+    const float* from = args.before + static_cast<size_t>(row) * stride + column + g * kLanes;
+    const F32x16 factor = F32x16::broadcast(args.decay[row * args.decay_stride]);
+    return mul(load_lanes(from, of_last(g)), factor);
+  };
+  const F32x16 zero = F32x16::broadcast(0.0f), rate = F32x16::broadcast(args.rate);
+  F32x16 change[Count], output[Count];
+#pragma GCC unroll 4
+  for (int g = 0; g < Count; ++g) change[g] = output[g] = zero;
+  for (int row = 0; args.before != nullptr && row < args.key_dim; ++row) {
+    const F32x16 key = F32x16::broadcast(args.key[row]);
+#pragma GCC unroll 4
+    for (int g = 0; g < Count; ++g) change[g] = fma(decayed(row, g), key, change[g]);
+  }
+#pragma GCC unroll 4
+  for (int g = 0; g < Count; ++g) {
+    const F32x16 value = load_lanes(args.value + column + g * kLanes, of_last(g));
+    change[g] = mul(sub(value, change[g]), rate);
+  }
+  for (int row = 0; row < args.key_dim; ++row) {
+    const F32x16 key = F32x16::broadcast(args.key[row]);
+    const F32x16 query = F32x16::broadcast(args.query[row]);
+    float* to = args.after + static_cast<size_t>(row) * stride + column;
+#pragma GCC unroll 4
+    for (int g = 0; g < Count; ++g) {
+      const F32x16 old = args.before != nullptr ? decayed(row, g) : zero;
+      const F32x16 state = fma(key, change[g], old);
+      store_lanes(to + g * kLanes, state, of_last(g));
+      output[g] = fma(state, query, output[g]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int g = 0; g < Count; ++g) {
+    store_lanes(args.output + column + g * kLanes, output[g], of_last(g));
+  }
+}
+
+// Four vectors at a time, so that the chains of additions do not wait for each other.
+void delta_rule(const DeltaArgs& args) {
+  constexpr int kVectors = 4;
+  int column = 0;
+  for (; column + kVectors * kLanes <= args.value_dim; column += kVectors * kLanes) {
+    delta_columns<kVectors>(args, column, kLanes);
+  }
+  for (; column < args.value_dim; column += kLanes) {
+    const int rest = args.value_dim - column;
+    delta_columns<1>(args, column, rest < kLanes ? rest : kLanes);
+  }
+}

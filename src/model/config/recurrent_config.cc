@@ -1,0 +1,67 @@
+#include "model/config/recurrent_config.h"
+
+#include <algorithm>
+
+#include "model/config/config_fields.h"
+
+namespace lockstep {
+namespace {
+
+// Published models have 4.
+constexpr int64_t kTapsMax = 8;
+
+Result<DeltaConfig> read_delta(const Json& file) {
+  DeltaConfig delta;
+  delta.key_heads = TRY(size_or(file, "linear_num_key_heads", std::nullopt, kDeltaHeadsMax));
+  delta.value_heads = TRY(size_or(file, "linear_num_value_heads", std::nullopt, kDeltaHeadsMax));
+  delta.key_dim = TRY(size_or(file, "linear_key_head_dim", std::nullopt, kHeadDimMax));
+  delta.value_dim = TRY(size_or(file, "linear_value_head_dim", std::nullopt, kHeadDimMax));
+  delta.taps = TRY(size_or(file, "linear_conv_kernel_dim", std::nullopt, kTapsMax));
+  if (delta.value_heads % delta.key_heads != 0) {
+    return corrupt(fmt::format("{} value heads cannot share {} key heads evenly", delta.value_heads,
+                               delta.key_heads));
+  }
+  return delta;
+}
+
+Status read_types(const Json& types, ModelConfig& config) {
+  if (!types.is_array() || types.get_array().size() != config.traits.size()) {
+    return corrupt("\"layer_types\" must name each layer's type");
+  }
+  for (size_t layer = 0; layer < config.traits.size(); ++layer) {
+    const Json& type = types.get_array()[layer];
+    if (type == "linear_attention") {
+      config.traits[layer].mixer = config.architecture->recurrent.mixer;
+    } else if (type != "full_attention") {
+      return unsupported(fmt::format("the layer type {} is unknown here", dump_json(type)));
+    }
+  }
+  return Ok{};
+}
+
+// Without "layer_types" every n-th layer has attention.
+Status read_interval(const Json& file, ModelConfig& config) {
+  const int interval = TRY(size_or(file, "full_attention_interval", 4));
+  for (int layer = 0; layer < config.layers; ++layer) {
+    if ((layer + 1) % interval == 0) continue;
+    config.traits[static_cast<size_t>(layer)].mixer = config.architecture->recurrent.mixer;
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Status read_recurrent(const Json& file, ModelConfig& config) {
+  if (config.architecture->recurrent.weights.empty()) return Ok{};
+  config.delta = TRY(read_delta(file));
+  const Json* types = find(file, "layer_types");
+  const bool has_types = types && !types->is_null();
+  TRY(has_types ? read_types(*types, config) : read_interval(file, config));
+  const bool has_attention =
+      std::any_of(config.traits.begin(), config.traits.end(),
+                  [](const LayerTraits& layer) { return !layer.is_recurrent(); });
+  if (has_attention) return Ok{};
+  return unsupported("no layer has full attention, which is not supported");
+}
+
+}  // namespace lockstep
