@@ -17,7 +17,7 @@ namespace {
 
 // One with keys and values in all layers, and some with recurrent layers.
 const std::string kModels[] = {kStories, golden_folder("qwen3next-bf16"),
-                               golden_folder("qwen35-q4-g64")};
+                               golden_folder("qwen35-q4-g64"), golden_folder("kimilinear-bf16")};
 
 std::vector<int32_t> text_of_any_model(int size, int begin) {
   std::vector<int32_t> tokens{1};

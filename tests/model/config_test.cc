@@ -177,6 +177,44 @@ TEST_CASE("Qwen 3.5's recurrent layers are those of layer_types, or all but ever
         std::string::npos);
 }
 
+TEST_CASE("Kimi Linear lists its recurrent layers from 1 on, and rotates nothing") {
+  const JsonObject sound =
+      parse_json(find_known_shape("kimi-linear-48b")->config).value().as_object();
+  const auto parsed = parse_config(dump_json(sound));
+  REQUIRE_MESSAGE(parsed.ok(), parsed.error().message);
+  const ModelConfig& config = parsed.value();
+  CHECK((config.layer(0).is_recurrent() && !config.layer(3).is_recurrent()));
+  CHECK((!config.layer(26).is_recurrent() && config.layer(26).is_latent()));
+  REQUIRE(config.delta.has_value());
+  CHECK((config.delta->decays() == 128 && config.delta->low_rank == 128));
+  CHECK(config.positions_max == 1048576);
+  CHECK((config.experts.chosen == 8 && config.experts.shared_ffn == 1024));
+  const std::vector<double> turns = rope_frequencies(config);
+  CHECK(std::all_of(turns.begin(), turns.end(), [](double turn) { return turn == 0; }));
+  const auto refusal = [&](const char* key, const Json& value) {
+    JsonObject file = sound;
+    file[key] = value;
+    const auto refused = parse_config(dump_json(file));
+    REQUIRE(!refused.ok());
+    return refused.error().message;
+  };
+  const auto layers = [&](JsonArray recurrent, JsonArray full) {
+    JsonObject linear = sound.at("linear_attn_config").as_object();
+    linear["kda_layers"] = std::move(recurrent);
+    linear["full_attn_layers"] = std::move(full);
+    return refusal("linear_attn_config", linear);
+  };
+  const auto says = [](const std::string& text, const char* part) {
+    CHECK_MESSAGE(text.find(part) != std::string::npos, text);
+  };
+  says(layers({0}, {1}), "\"kda_layers\" names a layer that does not exist");
+  says(layers({1}, {28}), "\"full_attn_layers\" names a layer that does not exist");
+  says(layers({1, 2}, {2, 3}), "must name each layer once");
+  says(refusal("linear_attn_config", nullptr), "\"linear_attn_config\" is missing");
+  says(refusal("mla_use_nope", false), "\"mla_use_nope\": false is not supported");
+  says(refusal("moe_router_activation_func", "softmax"), "only sigmoid is");
+}
+
 TEST_CASE("Gemma 4's layers without a window have sizes and rotary angles of their own") {
   const JsonObject sound = parse_json(find_known_shape("gemma-4-31b")->config).value().as_object();
   const auto parsed = parse_config(dump_json(sound));

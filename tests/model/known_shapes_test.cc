@@ -58,6 +58,7 @@ constexpr Published kPublished[] = {
     {"glm-4.6", 355, 32, Counts::kNeither},
     {"gemma-4-31b", 30.7, 30.7},
     {"minimax-m2", 230, 10, Counts::kNeither},
+    {"kimi-linear-48b", 49, 3.1},  // the card rounds to "48B-A3B"
     {"qwen3-next-80b-a3b", 80, 3.9, Counts::kEmbedding},
     {"qwen3-coder-next", 80, 3.9, Counts::kEmbedding},
     {"qwen3.5-27b", 27, 27, Counts::kEmbedding},

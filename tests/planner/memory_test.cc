@@ -115,7 +115,7 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
   const uint64_t grammar_bytes =
       makes_grammars ? kGrammarBytesOfToken * static_cast<uint64_t>(model.config.vocab_size) : 0;
   CHECK(planned.memory.process_bytes ==
-        kProgramBytes + page_staging_bytes(page_bytes) + grammar_bytes);
+        kProgramBytes + (model.config.delta ? 0 : page_staging_bytes(page_bytes)) + grammar_bytes);
 }
 
 // Every placement that the planner proposes, with its proposed shares.

@@ -63,8 +63,18 @@ enum class Role {
   kDeltaNorm,  // of each head's output
   kDeltaOut,
   kSharedScore,  // hidden state to a number; its sigmoid scales the shared expert
+  // The same with a matrix and a convolution of each, and where the gate and the decays of channels
+  // come from the hidden state by two matrices.
+  kDeltaQuery,
+  kDeltaKey,
+  kDeltaValue,
+  kDeltaQueryConvolution,
+  kDeltaKeyConvolution,
+  kDeltaValueConvolution,
+  kDeltaGateDown,
+  kDeltaDecayDown,
 };
-inline constexpr int kRoleCount = 50;
+inline constexpr int kRoleCount = 58;
 
 enum class Split {
   kWhole,        // on every rank: norms, the router (cutting it costs an exchange)
@@ -159,6 +169,7 @@ struct Architecture {
   bool has_grouped_delta = false;  // the inputs of the delta rule are grouped by key head
   // Norms of the hidden state and of heads are stored as their weight less 1, except by MLX.
   bool lowers_norms = false;
+  bool decays_channels = false;    // the delta rule: each row of a state has a decay of its own
   bool normalises_chosen = false;  // the weights of the chosen experts, if the file does not say
 };
 

@@ -20,5 +20,6 @@ extern const Architecture kGlm4MoeLite;  // GLM 4.7 Flash
 extern const Architecture kQwen3Next;    // Qwen3-Next, Qwen3-Coder-Next
 extern const Architecture kQwen35;       // Qwen 3.5, dense
 extern const Architecture kQwen35Moe;    // Qwen 3.5 with experts
+extern const Architecture kKimiLinear;   // Kimi Linear 48B
 
 }  // namespace lockstep

@@ -167,7 +167,8 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   config.heads = TRY(size_or(file, "num_attention_heads", std::nullopt));
   config.kv_heads = TRY(size_or(file, "num_key_value_heads", config.heads));
   config.head_dim = TRY(size_or(file, "head_dim", config.hidden / config.heads));
-  config.positions_max = TRY(size_or(file, "max_position_embeddings", 2048));
+  const int length = TRY(size_or(file, "model_max_length", 2048));  // Kimi Linear's name
+  config.positions_max = TRY(size_or(file, "max_position_embeddings", length));
   config.norm_epsilon = static_cast<float>(TRY(positive(file, "rms_norm_eps", 1e-6)));
   if (config.heads % config.kv_heads != 0) {
     return corrupt(fmt::format("{} attention heads cannot share {} key/value heads evenly",

@@ -96,8 +96,11 @@ struct DeltaConfig {
   int value_heads = 0;
   int key_dim = 0;
   int value_dim = 0;
-  int taps = 0;  // of the convolutions
+  int taps = 0;                  // of the convolutions
+  bool decays_channels = false;  // each row of a state has a decay of its own
+  int low_rank = 0;              // between the matrices of the gate, and of the decays; 0: one each
 
+  int decays() const { return decays_channels ? key_dim : 1; }  // of a value head
   int values_per_key() const { return value_heads / key_heads; }
   // Rows of queries, keys and values that belong to one key head.
   int group_channels() const { return 2 * key_dim + values_per_key() * value_dim; }
@@ -131,7 +134,8 @@ struct ModelConfig {
   float attention_scale = 0;  // applied to the scores
   int value_dim = 0;          // of a head's output; head_dim except for latent attention
   float embedding_factor = 1;
-  float logit_cap = 0;  // c: logits are c * tanh(logit / c); 0: as they are
+  bool rotates_nothing = false;  // all rotary angles are 0
+  float logit_cap = 0;           // c: logits are c * tanh(logit / c); 0: as they are
   std::optional<FullAttention> full;
   std::optional<DeltaConfig> delta;
   LatentConfig latent;

@@ -83,11 +83,14 @@ Status read_experts(const Json& file, ModelConfig& config) {
   if (architecture.sparse.feed_forward == FeedForward::kDense) return Ok{};
   ExpertsConfig& experts = config.experts;
   experts.count = TRY(read_count(file, architecture.sparse));
-  experts.chosen = TRY(first_of(file, {"num_experts_per_tok", "experts_per_token"}));
+  experts.chosen =
+      TRY(first_of(file, {"num_experts_per_tok", "experts_per_token", "num_experts_per_token"}));
   const bool is_clamped = architecture.sparse.gating == Gating::kClampedSwiglu;
   experts.ffn = TRY(size_or(file, architecture.expert_width, std::nullopt));
   if (is_clamped) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
-  int64_t shared = int64_t{TRY(count_or_none(file, "n_shared_experts"))} * experts.ffn;
+  const char* count_key =
+      find(file, "num_shared_experts") ? "num_shared_experts" : "n_shared_experts";
+  int64_t shared = int64_t{TRY(count_or_none(file, count_key))} * experts.ffn;
   if (architecture.gates_attention) {
     shared = TRY(count_or_none(file, "shared_expert_intermediate_size"));
   }
@@ -95,12 +98,13 @@ Status read_experts(const Json& file, ModelConfig& config) {
     return corrupt(fmt::format("shared experts of {} columns together are too large", shared));
   }
   experts.shared_ffn = static_cast<int>(shared);
-  experts.groups = TRY(size_or(file, "n_group", 1));
+  experts.groups = TRY(size_or(file, "n_group", TRY(size_or(file, "num_expert_group", 1))));
   experts.chosen_groups = TRY(size_or(file, "topk_group", 1));
   // Transformers' defaults differ: false for Qwen3, true for DeepSeek V3 and GLM 4.5.
   const bool normalises =
       architecture.normalises_chosen || architecture.sparse.scores != RouterScores::kSoftmax;
-  experts.normalises = is_clamped || TRY(get_bool(file, "norm_topk_prob")).value_or(normalises);
+  const bool renormalises = TRY(get_bool(file, "moe_renormalize")).value_or(normalises);
+  experts.normalises = is_clamped || TRY(get_bool(file, "norm_topk_prob")).value_or(renormalises);
   experts.factor = static_cast<float>(TRY(positive(file, "routed_scaling_factor", 1.0)));
   TRY(check(experts, config.layers));
   return read_layers(file, config);

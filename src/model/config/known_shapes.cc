@@ -365,6 +365,18 @@ constexpr std::string_view kQwen35397bA17b = R"(
  "max_position_embeddings": 262144, "rms_norm_eps": 1e-06, "rope_theta": 10000000,
  "tie_word_embeddings": false})";
 
+constexpr std::string_view kKimiLinear48b = R"(
+{"architectures": ["KimiLinearForCausalLM"], "vocab_size": 163840, "hidden_size": 2304,
+ "intermediate_size": 9216, "moe_intermediate_size": 1024, "num_hidden_layers": 27,
+ "num_attention_heads": 32, "num_key_value_heads": 32, "kv_lora_rank": 512,
+ "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "mla_use_nope": true,
+ "linear_attn_config": {"full_attn_layers": [4, 8, 12, 16, 20, 24, 27], "head_dim": 128,
+ "kda_layers": [1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 17, 18, 19, 21, 22, 23, 25, 26],
+ "num_heads": 32, "short_conv_kernel_size": 4}, "num_experts": 256,
+ "num_experts_per_token": 8, "num_shared_experts": 1, "num_expert_group": 1, "topk_group": 1,
+ "first_k_dense_replace": 1, "moe_renormalize": true, "routed_scaling_factor": 2.446,
+ "model_max_length": 1048576, "rms_norm_eps": 1e-05, "tie_word_embeddings": false})";
+
 constexpr KnownShape kShapes[] = {
     {"llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct", kLlama321b},
     {"llama-3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", kLlama323b},
@@ -401,6 +413,7 @@ constexpr KnownShape kShapes[] = {
     {"glm-4.7-flash", "zai-org/GLM-4.7-Flash", kGlm47Flash},
     {"minimax-m2", "MiniMaxAI/MiniMax-M2", kMiniMaxM2Shape},
     {"gemma-4-31b", "google/gemma-4-31B-it", kGemma431b},
+    {"kimi-linear-48b", "moonshotai/Kimi-Linear-48B-A3B-Instruct", kKimiLinear48b},
     {"qwen3-next-80b-a3b", "Qwen/Qwen3-Next-80B-A3B-Instruct", kQwen3Next80b},
     {"qwen3-coder-next", "Qwen/Qwen3-Coder-Next", kQwen3Next80b},
     {"qwen3.5-27b", "Qwen/Qwen3.5-27B", kQwen3527b},

@@ -1,6 +1,8 @@
 #include "model/config/recurrent_config.h"
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "model/config/config_fields.h"
 
@@ -22,6 +24,39 @@ Result<DeltaConfig> read_delta(const Json& file) {
                                delta.key_heads));
   }
   return delta;
+}
+
+// Kimi Linear has them in an object, with lists of layers that count from 1.
+Result<DeltaConfig> read_channel_delta(const Json& linear) {
+  DeltaConfig delta{.decays_channels = true};
+  delta.key_heads = TRY(size_or(linear, "num_heads", std::nullopt, kDeltaHeadsMax));
+  delta.key_dim = TRY(size_or(linear, "head_dim", std::nullopt, kHeadDimMax));
+  delta.taps = TRY(size_or(linear, "short_conv_kernel_size", std::nullopt, kTapsMax));
+  delta.value_heads = delta.key_heads;
+  delta.value_dim = delta.low_rank = delta.key_dim;
+  return delta;
+}
+
+Status read_listed_layers(const Json& linear, ModelConfig& config) {
+  std::vector<int> listed(config.traits.size(), 0);
+  for (const char* key : {"kda_layers", "full_attn_layers"}) {
+    const Json* layers = find(linear, key);
+    if (!layers || !layers->is_array()) {
+      return corrupt(fmt::format("\"{}\" must be an array of layers", key));
+    }
+    const bool is_recurrent = std::string_view(key) == "kda_layers";
+    for (const Json& number : layers->get_array()) {
+      const auto layer = number_of<int64_t>(number);
+      if (!layer || *layer < 1 || *layer > config.layers) {
+        return corrupt(fmt::format("\"{}\" names a layer that does not exist", key));
+      }
+      const auto index = static_cast<size_t>(*layer - 1);
+      ++listed[index];
+      if (is_recurrent) config.traits[index].mixer = config.architecture->recurrent.mixer;
+    }
+  }
+  if (std::all_of(listed.begin(), listed.end(), [](int times) { return times == 1; })) return Ok{};
+  return corrupt("\"kda_layers\" and \"full_attn_layers\" must name each layer once");
 }
 
 Status read_types(const Json& types, ModelConfig& config) {
@@ -53,10 +88,18 @@ Status read_interval(const Json& file, ModelConfig& config) {
 
 Status read_recurrent(const Json& file, ModelConfig& config) {
   if (config.architecture->recurrent.weights.empty()) return Ok{};
-  config.delta = TRY(read_delta(file));
-  const Json* types = find(file, "layer_types");
-  const bool has_types = types && !types->is_null();
-  TRY(has_types ? read_types(*types, config) : read_interval(file, config));
+  if (config.architecture->decays_channels) {
+    const Json* linear = find(file, "linear_attn_config");
+    if (!linear || !linear->is_object()) return corrupt("\"linear_attn_config\" is missing");
+    config.delta = TRY(read_channel_delta(*linear));
+    TRY(read_listed_layers(*linear, config));
+    config.rotates_nothing = true;
+  } else {
+    config.delta = TRY(read_delta(file));
+    const Json* types = find(file, "layer_types");
+    const bool has_types = types && !types->is_null();
+    TRY(has_types ? read_types(*types, config) : read_interval(file, config));
+  }
   const bool has_attention =
       std::any_of(config.traits.begin(), config.traits.end(),
                   [](const LayerTraits& layer) { return !layer.is_recurrent(); });

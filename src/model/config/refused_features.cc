@@ -41,6 +41,7 @@ Status refuse_linear_attention(const Json& file) {
 }
 
 Status refuse_in_experts(const Json& file) {
+  TRY(expect_text(file, "moe_router_activation_func", "sigmoid"));
   TRY(expect_text(file, "scoring_func", "sigmoid"));
   TRY(expect_flag(file, "use_routing_bias", true));
   return expect_none(file, "shared_intermediate_size");
@@ -64,6 +65,7 @@ Status refuse_unknown_features(const Json& file, const Architecture& architectur
         fmt::format("\"hidden_act\": \"{:.100}\" is not supported, only silu is", act));
   }
   TRY(refuse_linear_attention(file));
+  if (architecture.decays_channels) TRY(expect_flag(file, "mla_use_nope", true));
   if (architecture.gates_attention) TRY(expect_flag(file, "attn_output_gate", true));
   if (architecture.joins_head_norms) TRY(expect_text(file, "qk_norm_type", "per_layer"));
   const bool is_sigmoid = architecture.sparse.feed_forward == FeedForward::kExperts &&

@@ -106,7 +106,10 @@ class Allocator {
     TRY(allocate(1, {&b.states_from, &b.states_to}));
     TRY(allocate(keys, {&b.delta_query, &b.delta_key}));
     TRY(allocate(values, {&b.delta_value, &b.delta_gate}));
-    TRY(allocate(heads, {&b.delta_rate, &b.delta_decay}));
+    TRY(allocate(heads, {&b.delta_rate}));
+    TRY(allocate(heads * static_cast<size_t>(delta.decays()), {&b.delta_decay}));
+    const auto low_rank = static_cast<size_t>(delta.low_rank);
+    TRY(allocate(low_rank, {&b.delta_gate_low, &b.delta_decay_low}));
     const bool is_grouped = config().architecture->has_grouped_delta;
     TRY(allocate(is_grouped ? 2 * (keys + values) : 0, {&b.delta_grouped}));
     TRY(allocate(is_grouped ? 2 * heads : 0, {&b.delta_grouped_rates}));

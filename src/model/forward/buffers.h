@@ -39,6 +39,7 @@ struct PassBuffers {
   // The delta rule. The grouped ones hold its inputs by key head, before they are taken apart.
   Slice delta_grouped, delta_grouped_rates;
   Slice delta_query, delta_key, delta_value, delta_gate, delta_rate, delta_decay;
+  Slice delta_gate_low, delta_decay_low;
   Slice delta_query_norm, delta_key_norm;  // (key_dim): they make norms of RMS norms
   Slice gated_query, query_gate;           // of attention whose output has a gate
   Slice shared_score;

@@ -151,6 +151,7 @@ class Model {
   void delta_layer(int layer, BatchHalf& half);
   void project_delta(int layer, BatchHalf& half);
   void project_grouped_delta(int layer, BatchHalf& half);
+  void project_low_rank_delta(int layer, BatchHalf& half);
   void convolve(int layer, const DeltaShape& shape, BatchHalf& half);
   StateSlots state_slots(int layer, const BatchHalf& half) const;
   void take_gates_apart(int heads, int head_dim, const BatchHalf& half);

@@ -1,5 +1,6 @@
-// The part of the forward pass for layers that keep a state by the delta rule (Qwen3-Next and Qwen
-// 3.5; https://arxiv.org/abs/2412.06464, and the convolutions and gates of their published code).
+// The part of the forward pass for layers that keep a state by the delta rule: Qwen3-Next and Qwen
+// 3.5 (https://arxiv.org/abs/2412.06464, and the convolutions and gates of their published code),
+// and Kimi Linear (https://arxiv.org/abs/2510.26692).
 #include <cmath>
 
 #include "model/forward/model.h"
@@ -25,8 +26,13 @@ void Model::delta_layer(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const DeltaConfig& delta = *config_.delta;
   const DeltaShape shape = delta_shape(delta, cut_, rank_);
-  config_.architecture->has_grouped_delta ? project_grouped_delta(layer, half)
-                                          : project_delta(layer, half);
+  if (config_.architecture->has_grouped_delta) {
+    project_grouped_delta(layer, half);
+  } else if (delta.low_rank > 0) {
+    project_low_rank_delta(layer, half);
+  } else {
+    project_delta(layer, half);
+  }
   convolve(layer, shape, half);
   const float epsilon = kUnitEpsilon / static_cast<float>(delta.key_dim);
   const auto norm = [&](Slice x, Slice weight) {
@@ -38,7 +44,8 @@ void Model::delta_layer(int layer, BatchHalf& half) {
   const auto rates = static_cast<size_t>(half.tokens) * static_cast<size_t>(shape.value_heads);
   device_.queue(Sigmoid{half.delta_rate, rates});
   device_.queue(Decay{half.delta_decay, weights.vector(Role::kDeltaDecayBias),
-                      weights.vector(Role::kDeltaDecayRate), half.tokens, shape.value_heads});
+                      weights.vector(Role::kDeltaDecayRate), half.tokens,
+                      shape.value_heads * delta.decays()});
   device_.queue(DeltaRule{.states = state_slots(layer, half),
                           .state_offset = shape.heads_at,
                           .query = half.delta_query,
@@ -51,12 +58,13 @@ void Model::delta_layer(int layer, BatchHalf& half) {
                           .value_heads = shape.value_heads,
                           .key_dim = delta.key_dim,
                           .value_dim = delta.value_dim,
+                          .decays = delta.decays(),
                           .output = half.mixed});
   device_.queue(RmsNorm{half.mixed, weights.vector(Role::kDeltaNorm),
                         half.tokens * shape.value_heads, delta.value_dim, config_.norm_epsilon,
                         half.mixed, delta.value_dim});
   const size_t values = rates * static_cast<size_t>(delta.value_dim);
-  device_.queue(Gate{half.mixed, half.delta_gate, values, /*is_silu=*/true});
+  device_.queue(Gate{half.mixed, half.delta_gate, values, /*is_silu=*/!delta.decays_channels});
   device_.queue(
       Matmul{half.mixed, half.tokens, {{weights.matrix(Role::kDeltaOut), {half.partials, 0}}}});
 }
@@ -75,6 +83,26 @@ void Model::project_delta(int layer, BatchHalf& half) {
                         {weights.matrix(Role::kDeltaRate), half.delta_rate},
                         {weights.matrix(Role::kDeltaDecay), half.delta_decay}},
                        3});
+}
+
+void Model::project_low_rank_delta(int layer, BatchHalf& half) {
+  const LayerWeights& weights = layer_weights(layer);
+  device_.queue(Matmul{half.normed,
+                       half.tokens,
+                       {{weights.matrix(Role::kDeltaQuery), half.delta_query},
+                        {weights.matrix(Role::kDeltaKey), half.delta_key},
+                        {weights.matrix(Role::kDeltaValue), half.delta_value}},
+                       3});
+  device_.queue(Matmul{half.normed,
+                       half.tokens,
+                       {{weights.matrix(Role::kDeltaGateDown), half.delta_gate_low},
+                        {weights.matrix(Role::kDeltaDecayDown), half.delta_decay_low},
+                        {weights.matrix(Role::kDeltaRate), half.delta_rate}},
+                       3});
+  device_.queue(Matmul{
+      half.delta_gate_low, half.tokens, {{weights.matrix(Role::kDeltaGate), half.delta_gate}}});
+  device_.queue(Matmul{
+      half.delta_decay_low, half.tokens, {{weights.matrix(Role::kDeltaDecay), half.delta_decay}}});
 }
 
 // The rows of a key head are its query, its key, its values and their gates; and the rates of its

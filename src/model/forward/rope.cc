@@ -54,6 +54,7 @@ double frequency_of(int pair, int dims, double theta) {
 std::vector<double> rope_frequencies(const ModelConfig& config) {
   std::vector<double> frequencies(rope_pairs(config));
   for (int i = 0; i < static_cast<int>(frequencies.size()); ++i) {
+    if (config.rotates_nothing) break;
     double frequency = frequency_of(i, config.rotary_dims, config.rope_theta);
     if (!config.rope_factors.empty()) frequency /= config.rope_factors[static_cast<size_t>(i)];
     if (config.llama3_rope) frequency = scaled_frequency(frequency, *config.llama3_rope);

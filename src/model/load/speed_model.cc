@@ -9,6 +9,7 @@ namespace {
 constexpr double kDenseKernels = 17;
 constexpr double kExpertKernels = 27;
 constexpr double kLatentKernels = 48;
+constexpr double kRecurrentKernels = 24;  // more than with attention
 
 // In a stage of several ranks: two sums per layer; and per token the step's broadcast, the
 // embeddings and the choice.
@@ -17,7 +18,8 @@ constexpr double kStepExchanges = 3;
 
 double kernels_of(const LayerTraits& layer) {
   if (layer.is_latent()) return kLatentKernels;
-  return layer.has_experts ? kExpertKernels : kDenseKernels;
+  const double kernels = layer.has_experts ? kExpertKernels : kDenseKernels;
+  return kernels + (layer.is_recurrent() ? kRecurrentKernels : 0);
 }
 
 bool is_whole(WeightClass weight_class) {

@@ -40,6 +40,7 @@ Shape latent_shape_of(Role role, const ModelConfig& config) {
 Shape delta_shape_of(Role role, const ModelConfig& config) {
   const DeltaConfig delta = config.delta.value_or(DeltaConfig{});
   const int values = delta.value_heads * delta.value_dim;
+  const int between = delta.low_rank > 0 ? delta.low_rank : config.hidden;
   switch (role) {
     case Role::kDeltaInput:
       return {delta.channels(), config.hidden};
@@ -48,15 +49,30 @@ Shape delta_shape_of(Role role, const ModelConfig& config) {
     case Role::kDeltaGroupedRates:
       return {2 * delta.value_heads, config.hidden};
     case Role::kDeltaGate:
-      return {values, config.hidden};
+      return {values, between};
     case Role::kDeltaRate:
-    case Role::kDeltaDecay:
       return {delta.value_heads, config.hidden};
+    case Role::kDeltaDecay:
+      return {delta.value_heads * delta.decays(), between};
+    case Role::kDeltaGateDown:
+    case Role::kDeltaDecayDown:
+      return {delta.low_rank, config.hidden};
+    case Role::kDeltaQuery:
+    case Role::kDeltaKey:
+      return {delta.key_heads * delta.key_dim, config.hidden};
+    case Role::kDeltaValue:
+      return {values, config.hidden};
+    case Role::kDeltaQueryConvolution:
+    case Role::kDeltaKeyConvolution:
+      return vector_of(delta.key_heads * delta.key_dim * delta.taps);
+    case Role::kDeltaValueConvolution:
+      return vector_of(values * delta.taps);
     case Role::kDeltaConvolution:
       return vector_of(delta.channels() * delta.taps);
     case Role::kDeltaDecayRate:
-    case Role::kDeltaDecayBias:
       return vector_of(delta.value_heads);
+    case Role::kDeltaDecayBias:
+      return vector_of(delta.value_heads * delta.decays());
     case Role::kDeltaNorm:
       return vector_of(delta.value_dim);
     case Role::kDeltaOut:
@@ -142,6 +158,14 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
     case Role::kDeltaDecayBias:
     case Role::kDeltaNorm:
     case Role::kDeltaOut:
+    case Role::kDeltaQuery:
+    case Role::kDeltaKey:
+    case Role::kDeltaValue:
+    case Role::kDeltaQueryConvolution:
+    case Role::kDeltaKeyConvolution:
+    case Role::kDeltaValueConvolution:
+    case Role::kDeltaGateDown:
+    case Role::kDeltaDecayDown:
       return delta_shape_of(role, config);
     case Role::kSharedScore:
       return {1, config.hidden};

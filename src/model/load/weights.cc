@@ -54,6 +54,20 @@ bool adds_to_norms(const WeightSource& source, const ModelConfig& config) {
   return false;
 }
 
+// Queries, keys or values, if each has a convolution of its own.
+std::optional<size_t> convolution_block(Role role) {
+  if (role == Role::kDeltaQueryConvolution) return 0;
+  if (role == Role::kDeltaKeyConvolution) return 1;
+  if (role == Role::kDeltaValueConvolution) return 2;
+  return std::nullopt;
+}
+
+std::vector<float> repeated(const std::vector<float>& values, int times) {
+  std::vector<float> all;
+  for (const float value : values) all.insert(all.end(), static_cast<size_t>(times), value);
+  return all;
+}
+
 bool is_lowered(Role role) {
   switch (role) {
     case Role::kFinalNorm:
@@ -153,6 +167,8 @@ class Loader {
       TRY(load_expert_vector(weight, part, place.vectors[role]));
     } else if (weight.role == Role::kDeltaConvolution) {
       TRY(load_convolutions(weight, place));
+    } else if (const auto block = convolution_block(weight.role)) {
+      place.delta_convolutions[*block] = TRY(load_convolution(weight, part));
     } else if (weight.role == Role::kDeltaInput) {
       TRY(load_delta_inputs(weight, part, place));
     } else if (weight.is_vector) {
@@ -222,6 +238,7 @@ class Loader {
   void change(Role role, std::vector<float>& values) const {
     if (role == Role::kDeltaDecayRate) {
       for (float& value : values) value = exp_f32(value);
+      values = repeated(values, config_.delta->decays());
     }
     if (adds_to_norms_ && is_lowered(role)) {
       for (float& value : values) value += 1.0f;
@@ -259,26 +276,26 @@ class Loader {
     return Ok{};
   }
 
-  // Stored by channel, (channels, taps).
   Status load_convolutions(const Weight& weight, LayerWeights& place) {
-    const auto taps = static_cast<size_t>(config_.delta->taps);
-    const StoredVector stored = TRY(source_.vector(weight.name, weight.expert, weight.rows));
-    TRY(need(weight.name, stored.bytes));
+    const int taps = config_.delta->taps;
     const std::array<Range, 3> rows = delta_rows();
-    size_t elements = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
-      const auto channels = static_cast<size_t>(rows[i].size());
-      std::vector<float> values(taps * channels);
-      for (size_t at = 0; at < values.size(); ++at) {
-        const size_t channel = static_cast<size_t>(rows[i].begin) + at % channels;
-        values[at] =
-            load_element(stored.bytes.data(), stored.dtype, channel * taps + at / channels);
-      }
-      place.delta_convolutions[i] = TRY(store_vector(values));
-      elements += values.size();
+      const WeightPart part{{rows[i].begin * taps, rows[i].end * taps}, {0, 1}};
+      place.delta_convolutions[i] = TRY(load_convolution(weight, part));
     }
-    count(weight, elements * dtype_bytes(stored.dtype));
     return Ok{};
+  }
+
+  // Stored by channel, (channels, taps).
+  Result<Slice> load_convolution(const Weight& weight, const WeightPart& part) {
+    const auto taps = static_cast<size_t>(config_.delta->taps);
+    const std::vector<float> stored = TRY(read_vector(weight, part));
+    const size_t channels = stored.size() / taps;
+    std::vector<float> values(stored.size());
+    for (size_t at = 0; at < values.size(); ++at) {
+      values[at] = stored[at % channels * taps + at / channels];
+    }
+    return store_vector(values);
   }
 
   Result<Slice> load_vector(const Weight& weight, const WeightPart& part) {

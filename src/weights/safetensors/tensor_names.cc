@@ -31,6 +31,26 @@ std::string renamed(std::string_view stem, std::string_view asked, std::string_v
   return join(stored, stem.substr(asked.size()));
 }
 
+// MLX's own names for modules of Kimi Linear.
+void add_mlx_names(std::vector<std::string>& stems) {
+  constexpr std::string_view kExperts = ".block_sparse_moe.", kConvolution = "_conv1d";
+  constexpr std::string_view kRouter = ".gate";
+  const size_t count = stems.size();
+  for (size_t i = 0; i < count; ++i) {
+    std::string stem = stems[i];
+    if (stem.ends_with(kConvolution)) {
+      stem.resize(stem.size() - kConvolution.size());
+      stems.push_back(stem + "_conv.conv");
+    }
+    const size_t at = stem.find(kExperts);
+    if (at == std::string::npos) continue;
+    stem.replace(at, kExperts.size(), ".mlp.");
+    stems.push_back(stem);
+    // The router's bias stands next to it.
+    if (stem.ends_with(kRouter)) stems.push_back(stem.substr(0, stem.size() - kRouter.size()));
+  }
+}
+
 bool has_prefix(std::span<const TensorView> tensors, std::string_view prefix) {
   return std::any_of(tensors.begin(), tensors.end(),
                      [&](const TensorView& tensor) { return tensor.name.starts_with(prefix); });
@@ -66,6 +86,7 @@ std::vector<std::string> TensorNames::stored(std::string_view stem) const {
   std::vector<std::string> stems = {std::string(stem)};
   std::string other = renamed(stem, asked_prefix_, stored_prefix_);
   if (other != stem) stems.push_back(std::move(other));
+  add_mlx_names(stems);
   return stems;
 }
 

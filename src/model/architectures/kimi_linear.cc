@@ -1,0 +1,76 @@
+// Kimi Linear: three of four layers keep a state by the delta rule with a decay for each channel
+// (https://arxiv.org/abs/2510.26692), the others have latent attention without rotation.
+#include "model/architectures/common_weights.h"
+#include "model/architectures/tables.h"
+
+namespace lockstep {
+namespace {
+
+constexpr WeightSpec kChannelDelta[] = {
+    {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
+    {Role::kDeltaQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaKey, "model.layers.{L}.self_attn.k_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaValue, "model.layers.{L}.self_attn.v_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaQueryConvolution, "model.layers.{L}.self_attn.q_conv1d.weight",
+     Split::kDeltaHeads},
+    {Role::kDeltaKeyConvolution, "model.layers.{L}.self_attn.k_conv1d.weight", Split::kDeltaHeads},
+    {Role::kDeltaValueConvolution, "model.layers.{L}.self_attn.v_conv1d.weight",
+     Split::kDeltaHeads},
+    {Role::kDeltaGateDown, "model.layers.{L}.self_attn.g_a_proj.weight", Split::kWhole},
+    {Role::kDeltaGate, "model.layers.{L}.self_attn.g_b_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaDecayDown, "model.layers.{L}.self_attn.f_a_proj.weight", Split::kWhole},
+    {Role::kDeltaDecay, "model.layers.{L}.self_attn.f_b_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaRate, "model.layers.{L}.self_attn.b_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaDecayRate, "model.layers.{L}.self_attn.A_log", Split::kDeltaHeads},
+    {Role::kDeltaDecayBias, "model.layers.{L}.self_attn.dt_bias", Split::kDeltaHeads},
+    {Role::kDeltaNorm, "model.layers.{L}.self_attn.o_norm.weight", Split::kWhole},
+    {Role::kDeltaOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kDeltaColumns},
+};
+
+constexpr WeightSpec kUnrotatedLatent[] = {
+    {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
+    {Role::kQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kHeads},
+    {Role::kKvDown, "model.layers.{L}.self_attn.kv_a_proj_with_mqa.weight", Split::kKvLatent},
+    {Role::kKvDownNorm, "model.layers.{L}.self_attn.kv_a_layernorm.weight", Split::kWhole},
+    {Role::kKvUp, "model.layers.{L}.self_attn.kv_b_proj.weight", Split::kHeads},
+    {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
+};
+
+constexpr WeightSpec kBlockSparseExperts[] = {
+    {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
+    {Role::kRouter, "model.layers.{L}.block_sparse_moe.gate.weight", Split::kWhole},
+    {Role::kRouterBias, "model.layers.{L}.block_sparse_moe.gate.e_score_correction_bias",
+     Split::kWhole},
+    {Role::kExpertGate, "model.layers.{L}.block_sparse_moe.experts.{E}.w1.weight",
+     Split::kExpertFfn},
+    {Role::kExpertUp, "model.layers.{L}.block_sparse_moe.experts.{E}.w3.weight", Split::kExpertFfn},
+    {Role::kExpertDown, "model.layers.{L}.block_sparse_moe.experts.{E}.w2.weight",
+     Split::kExpertFfnColumns},
+    {Role::kSharedGate, "model.layers.{L}.block_sparse_moe.shared_experts.gate_proj.weight",
+     Split::kSharedFfn, When::kSharedExperts},
+    {Role::kSharedUp, "model.layers.{L}.block_sparse_moe.shared_experts.up_proj.weight",
+     Split::kSharedFfn, When::kSharedExperts},
+    {Role::kSharedDown, "model.layers.{L}.block_sparse_moe.shared_experts.down_proj.weight",
+     Split::kSharedFfnColumns, When::kSharedExperts},
+};
+
+constexpr LayerKind kUnrotatedDense = {.mixer = Mixer::kLatentAttention,
+                                       .mixer_weights = kUnrotatedLatent,
+                                       .feed_forward_weights = kDenseFfnWeights};
+constexpr LayerKind kUnrotatedSparse = {.mixer = Mixer::kLatentAttention,
+                                        .feed_forward = FeedForward::kExperts,
+                                        .mixer_weights = kUnrotatedLatent,
+                                        .feed_forward_weights = kBlockSparseExperts,
+                                        .scores = RouterScores::kSigmoid};
+
+}  // namespace
+
+constexpr Architecture kKimiLinear = {.name = "KimiLinearForCausalLM",
+                                      .model_types = {"kimi_linear"},
+                                      .shared = kSharedWeights,
+                                      .dense = kUnrotatedDense,
+                                      .sparse = kUnrotatedSparse,
+                                      .recurrent = {.weights = kChannelDelta},
+                                      .decays_channels = true};
+
+}  // namespace lockstep
