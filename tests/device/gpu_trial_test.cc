@@ -31,6 +31,9 @@ TEST_CASE("a GPU with a wrong kernel is refused, with its name, its driver and t
       {Kernel::kMatmul, "products of float32 weights"},
       {Kernel::kNorm, "norms"},
       {Kernel::kAttention, "attention"},
+      {Kernel::kConvolve, "convolutions"},
+      {Kernel::kElementwise, "decays"},
+      {Kernel::kDelta, "the delta rule"},
   };
   for (const auto& wrong : kWrong) {
     const std::string& name = wrong.second;

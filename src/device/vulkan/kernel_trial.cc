@@ -123,6 +123,8 @@ class KernelTrial {
   // Stores keys and values; with the usual kind also attention over them, whose kernels take
   // software GPUs long to compile.
   Status add_head(KvKind kind);
+  // A convolution, decays, and the delta rule, of tokens that continue each other's state.
+  Status add_recurrent();
   Result<std::optional<std::string>> run();
 
  private:
@@ -294,6 +296,52 @@ Status KernelTrial::add_attention(StoredHead& head, const LayerPages& pages) {
   return Ok{};
 }
 
+Status KernelTrial::add_recurrent() {
+  constexpr int kTokens = 3, kTaps = 4, kDim = 40, kColumns = 70;
+  constexpr size_t kPast = (kTaps - 1) * kDim, kState = kPast + kDim * kColumns;
+  std::vector<float> memory = random_.units(kState), output(kTokens * kColumns);
+  std::vector<float> key = random_.units(kTokens * kDim), decays = random_.units(kTokens * kDim);
+  const std::vector<float> query = random_.units(key.size()), taps = random_.units(kTaps * kDim);
+  const std::vector<float> value = random_.units(output.size()), rates = random_.units(kTokens);
+  const std::vector<float> bias = random_.units(kDim), slopes = random_.units(kDim);
+  Convolve convolve{.taps = kTaps, .tokens = kTokens};
+  DeltaRule rule{.state_offset = kPast,
+                 .tokens = kTokens,
+                 .key_heads = 1,
+                 .value_heads = 1,
+                 .key_dim = kDim,
+                 .value_dim = kColumns,
+                 .decays = kDim};
+  rule.states.from = TRY(put(std::vector<int32_t>{-1, 0, 0}));
+  rule.states.to = TRY(put(std::vector<int32_t>{0, 0, 0}));
+  rule.states.stride = kState;
+  rule.query = TRY(put(query));
+  rule.value = TRY(put(value));
+  rule.rate = TRY(put(rates));
+  const Slice x = TRY(put(key)), sum = TRY(put(decays));
+  for (size_t token = 0; token < kTokens; ++token) {
+    float* const before = token == 0 ? nullptr : memory.data();
+    float* const row = key.data() + token * kDim;
+    scalar_.convolve({row, taps.data(), before, memory.data(), row, kTaps, kDim, kDim});
+    scalar_.decay(bias.data(), slopes.data(), decays.data() + token * kDim, kDim);
+    scalar_.delta_rule({before ? before + kPast : nullptr, memory.data() + kPast,
+                        query.data() + token * kDim, row, value.data() + token * kColumns,
+                        decays.data() + token * kDim, 1, rates[token], kDim, kColumns,
+                        output.data() + token * kColumns});
+  }
+  rule.key = TRY(expect("convolutions", words_of(key)));
+  rule.decay = TRY(expect("decays", words_of(decays)));
+  rule.output = TRY(expect("the delta rule", words_of(output)));
+  rule.states.memory = TRY(expect("the states of recurrent layers", words_of(memory)));
+  convolve.states = rule.states;
+  convolve.parts[0] = {x, TRY(put(taps)), kDim, 0, rule.key};
+  operations_.push_back(convolve);
+  operations_.push_back(CopyColumns{sum, kTokens, kDim, rule.decay, kDim});
+  operations_.push_back(Decay{rule.decay, TRY(put(bias)), TRY(put(slopes)), kTokens, kDim});
+  operations_.push_back(rule);
+  return Ok{};
+}
+
 Result<std::optional<std::string>> KernelTrial::run() {
   for (const Operation& operation : operations_) device_.queue(operation);
   TRY(device_.wait());
@@ -318,6 +366,7 @@ Result<std::optional<std::string>> find_wrong_kernel(VulkanDevice& device) {
   for (const KvKind kind : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {
     TRY(trial.add_head(kind));
   }
+  TRY(trial.add_recurrent());
   return trial.run();
 }
 

@@ -1,6 +1,6 @@
 // The second part of the self-test of a GPU (device/vulkan/self_test.h has the first): small
-// products of each packed format, attention, a norm, and the storing of keys and values must have
-// the bits of the processor's scalar kernels.
+// products of each packed format, attention, a norm, the storing of keys and values, and a
+// recurrent layer must have the bits of the processor's scalar kernels.
 #pragma once
 
 #include <optional>
