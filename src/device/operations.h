@@ -368,9 +368,9 @@ struct Add {
   bool operator==(const Add&) const = default;
 };
 
-// What a layer keeps of a sequence instead of keys and values: a state for each of some numbers. A
-// token continues the state of one number and leaves its own under another one, or the same. Tokens
-// are in order: one that continues the state of another one of the batch comes after it.
+// States that a layer keeps of sequences instead of keys and values, one for each of some numbers.
+// A token continues the state of one number and leaves its own under another one, or the same.
+// Tokens are in order: one that continues the state of another one of the batch comes after it.
 struct StateSlots {
   Slice memory;       // of number 0
   size_t stride = 0;  // elements, from one number to the next

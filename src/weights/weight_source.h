@@ -46,8 +46,8 @@ class WeightSource {
   // the quantisation and the supported ones.
   virtual Result<StoredMatrix> matrix(const MatrixRequest& request) const = 0;
   virtual Result<StoredVector> vector(std::string_view name, int stack_index, int size) const = 0;
-  // Of the tensor that vector() would find, as it is stored; empty if there is none, or it is not
-  // known.
+  // The stored shape of the tensor that vector() would find; empty if it is not known, or there is
+  // none.
   virtual std::vector<int64_t> shape_of(std::string_view name) const = 0;
   // Whether matrix() or vector() would find the name.
   virtual bool has(std::string_view name, int stack_index = -1) const = 0;

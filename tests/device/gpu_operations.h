@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/gpu_compare.h"
+#include "device/gpu_recurrent_operations.h"
 #include "kernels/kernels.h"
 
 namespace lockstep::testing {
@@ -276,75 +277,6 @@ inline std::vector<Output> elementwise(Device& device, Random& random) {
   const Slice taken = room(device, count, Access::kHost);
   device.queue(CopyColumns{{wide.buffer, 1}, tokens, columns, taken, columns, columns + 4});
   return {{x, count}, {copied, count}, {spread, spread_count}, {capped, count}, {taken, count}};
-}
-
-// Which states the tokens of some sequences read and write: they begin, continue, and at times go
-// on under another number.
-struct RandomStates {
-  static constexpr int kStates = 6;
-  std::vector<int32_t> from, to;
-
-  RandomStates(Random& random, int tokens) {
-    std::vector<int32_t> last{-1, 1};  // of two sequences
-    int32_t free = 2;
-    for (int token = 0; token < tokens; ++token) {
-      int32_t& own = last[static_cast<size_t>(between(random, 0, 1))];
-      from.push_back(own);
-      if (own < 0 || (free < kStates && random() % 3 == 0)) own = free < kStates ? free++ : 0;
-      to.push_back(own);
-    }
-  }
-};
-
-// Convolutions and the delta rule, on states that some tokens continue.
-inline std::vector<Output> recurrent(Device& device, Random& random) {
-  const int tokens = between(random, 1, 7), key_heads = between(random, 1, 3);
-  const int value_heads = key_heads * between(random, 1, 2);
-  const int key_dim = between(random, 1, 40), value_dim = between(random, 1, 90);
-  const int taps = between(random, 1, 5), decays = random() % 2 == 0 ? 1 : key_dim;
-  const int channels = key_heads * key_dim, values = value_heads * value_dim;
-  const auto count = [&](int width) { return static_cast<size_t>(tokens * width); };
-  const auto past = static_cast<size_t>((taps - 1) * channels);
-  const size_t state = past + static_cast<size_t>(value_heads * key_dim * value_dim);
-  const size_t stride = state + static_cast<size_t>(between(random, 0, 9));
-  const size_t all = RandomStates::kStates * stride;
-  const Slice memory = put_numbers(device, random, all, Access::kHost);
-  const RandomStates numbers(random, tokens);
-  const StateSlots states{.memory = memory,
-                          .stride = stride,
-                          .from = put_ints(device, numbers.from),
-                          .to = put_ints(device, numbers.to)};
-  const Slice key = put_numbers(device, random, count(channels), Access::kHost);
-  Convolve convolve{.states = states, .taps = taps, .tokens = tokens};
-  convolve.parts[1] = {.x = key,
-                       .weights = put_numbers(device, random, static_cast<size_t>(taps * channels)),
-                       .channels = channels,
-                       .y = key};
-  device.queue(convolve);
-  const Slice rate = put_numbers(device, random, count(value_heads), Access::kHost);
-  device.queue(Sigmoid{rate, count(value_heads)});
-  const int width = value_heads * decays;
-  const Slice decay = put_numbers(device, random, count(width), Access::kHost);
-  device.queue(Decay{decay, put_numbers(device, random, static_cast<size_t>(width)),
-                     put_numbers(device, random, static_cast<size_t>(width)), tokens, width});
-  const Slice output = put(device, std::vector<float>(count(values)), Access::kHost);
-  device.queue(DeltaRule{.states = states,
-                         .state_offset = past,
-                         .query = put_numbers(device, random, count(channels)),
-                         .key = key,
-                         .value = put_numbers(device, random, count(values)),
-                         .decay = decay,
-                         .rate = rate,
-                         .tokens = tokens,
-                         .key_heads = key_heads,
-                         .value_heads = value_heads,
-                         .key_dim = key_dim,
-                         .value_dim = value_dim,
-                         .decays = decays,
-                         .output = output});
-  device.queue(
-      Gate{output, put_numbers(device, random, count(values)), count(values), random() % 2 == 0});
-  return {{memory, all}, {key, count(channels)}, {decay, count(width)}, {output, count(values)}};
 }
 
 // Pages of a layer, one after the other in a buffer for the host, each with its keys and then its

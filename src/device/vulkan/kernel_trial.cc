@@ -334,10 +334,11 @@ Status KernelTrial::add_recurrent() {
   rule.output = TRY(expect("the delta rule", words_of(output)));
   rule.states.memory = TRY(expect("the states of recurrent layers", words_of(memory)));
   convolve.states = rule.states;
-  convolve.parts[0] = {x, TRY(put(taps)), kDim, 0, rule.key};
+  const Slice weights = TRY(put(taps)), biases = TRY(put(bias)), factors = TRY(put(slopes));
+  convolve.parts[0] = {x, weights, kDim, 0, rule.key};
   operations_.push_back(convolve);
   operations_.push_back(CopyColumns{sum, kTokens, kDim, rule.decay, kDim});
-  operations_.push_back(Decay{rule.decay, TRY(put(bias)), TRY(put(slopes)), kTokens, kDim});
+  operations_.push_back(Decay{rule.decay, biases, factors, kTokens, kDim});
   operations_.push_back(rule);
   return Ok{};
 }

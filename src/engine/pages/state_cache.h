@@ -1,6 +1,6 @@
 // StateCache: who uses which state of recurrent layers. A running sequence has one state that it
-// overwrites. At some page borders it leaves that one behind as a snapshot of its beginning, which
-// belongs to the page of the prefix tree that ends there, and goes on with another one. Snapshots
+// overwrites. At some page borders it leaves that one as a snapshot of its beginning, which belongs
+// to the page of the prefix tree that ends there, and goes on with another one. Snapshots
 // that no sequence continues are evicted, least recently used first.
 //
 // A state is used by its sequence, by a step in flight that reads it, and by its page. Running

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Of the norms of queries and keys, which have the sum of squares in place of the mean.
+// The norms of queries and keys add it to the sum of squares, not to the mean.
 constexpr float kUnitEpsilon = 1e-6f;
 
 }  // namespace

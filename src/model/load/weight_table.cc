@@ -38,7 +38,7 @@ Shape latent_shape_of(Role role, const ModelConfig& config) {
 }
 
 Shape delta_shape_of(Role role, const ModelConfig& config) {
-  const DeltaConfig delta = config.delta.value_or(DeltaConfig{});
+  const DeltaConfig& delta = *config.delta;
   const int values = delta.value_heads * delta.value_dim;
   const int between = delta.low_rank > 0 ? delta.low_rank : config.hidden;
   switch (role) {
@@ -141,37 +141,12 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
     case Role::kExpertGateBias:
     case Role::kExpertUpBias:
       return vector_of(config.experts.ffn);
-    case Role::kQueryDown:
-    case Role::kQueryDownNorm:
-    case Role::kKvDown:
-    case Role::kKvDownNorm:
-    case Role::kKvUp:
-      return latent_shape_of(role, config);
-    case Role::kDeltaInput:
-    case Role::kDeltaGate:
-    case Role::kDeltaRate:
-    case Role::kDeltaDecay:
-    case Role::kDeltaGroupedInput:
-    case Role::kDeltaGroupedRates:
-    case Role::kDeltaConvolution:
-    case Role::kDeltaDecayRate:
-    case Role::kDeltaDecayBias:
-    case Role::kDeltaNorm:
-    case Role::kDeltaOut:
-    case Role::kDeltaQuery:
-    case Role::kDeltaKey:
-    case Role::kDeltaValue:
-    case Role::kDeltaQueryConvolution:
-    case Role::kDeltaKeyConvolution:
-    case Role::kDeltaValueConvolution:
-    case Role::kDeltaGateDown:
-    case Role::kDeltaDecayDown:
-      return delta_shape_of(role, config);
     case Role::kSharedScore:
       return {1, config.hidden};
+    default:
+      return config.delta && layer.is_recurrent() ? delta_shape_of(role, config)
+                                                  : latent_shape_of(role, config);
   }
-  LOCKSTEP_CHECK(false);
-  return {};
 }
 
 void replace(std::string& name, std::string_view what, int number) {

@@ -45,7 +45,7 @@ bool is_row(std::span<const int64_t> shape, int size) {
   return count == size && (long_ones <= 1 || is_convolution);
 }
 
-// Of an expert in a stack of all rows of gates and then of ups, or of the down projections.
+// The shape of an expert in a stack of all gates' rows and then all ups', or of down projections.
 std::vector<int64_t> stacked_shape(const FusedExpertStem& fused, const MatrixRequest& request) {
   const int64_t halves = fused.rows == FusedExpertStem::Rows::kAll ? 1 : 2;
   return {halves * request.rows, request.columns};
