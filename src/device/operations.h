@@ -293,6 +293,8 @@ struct Route {
   int chosen_groups = 1;
   bool normalises = true;
   float factor = 1;
+  bool has_scales = false;
+  Slice scales;   // (experts): each expert's weight is multiplied by its own at the end
   Slice output;   // int32 (tokens, chosen): ascending expert numbers
   Slice weights;  // (tokens, chosen)
 

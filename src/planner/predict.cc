@@ -140,7 +140,10 @@ StepTime exchange_time(const GroupView& group, const StageView& stage, int token
   };
   const double layers = stage.layers.size();
   StepTime time;
-  time.exchange = layers * (exchange(mixer) + exchange(feed_forward));
+  time.exchange = layers * exchange(mixer);
+  for (int layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
+    time.exchange += exchange(feed_forward * config.layer(layer).feed_forward_sums());
+  }
   time.exchange += kStepExchanges * (fixed + stage.link.latency_us);
   if (stage.cuts_latents || config.layer(stage.layers.begin).joins_head_norms) {
     const double part = stage.cuts_latents ? vector : squares_bytes(config) * tokens;

@@ -517,6 +517,8 @@ inline std::vector<Output> route(Device& device, Random& random) {
            .output = output,
            .weights = weights};
   op.bias = put_numbers(device, random, static_cast<size_t>(experts));
+  op.has_scales = random() % 2 == 0;
+  op.scales = put_numbers(device, random, static_cast<size_t>(experts));
   const Slice score_bias = put_numbers(device, random, static_cast<size_t>(experts));
   if (random() % 2 == 0) device.queue(AddBias{op.scores, score_bias, tokens, experts});
   device.queue(op);

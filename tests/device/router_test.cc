@@ -15,10 +15,11 @@ struct Chosen {
 };
 
 Chosen choose(const RouterRule& rule, std::vector<float> scores,
-              const std::vector<float>& bias = {}) {
+              const std::vector<float>& bias = {}, const std::vector<float>& scales = {}) {
   Chosen chosen{std::vector<int32_t>(static_cast<size_t>(rule.chosen)),
                 std::vector<float>(static_cast<size_t>(rule.chosen))};
-  choose_experts(rule, scores.data(), bias.empty() ? nullptr : bias.data(), chosen.experts.data(),
+  choose_experts(rule, scores.data(), bias.empty() ? nullptr : bias.data(),
+                 scales.empty() ? nullptr : scales.data(), chosen.experts.data(),
                  chosen.weights.data());
   return chosen;
 }
@@ -38,6 +39,14 @@ TEST_CASE("without normalising, weights are the probabilities") {
   const Chosen chosen = choose({.experts = 3, .chosen = 1, .normalises = false}, {0, 0, 1});
   CHECK(chosen.experts[0] == 2);
   CHECK(chosen.weights[0] == doctest::Approx(std::exp(1.0) / (2 + std::exp(1.0))));
+}
+
+TEST_CASE("each expert's own scale multiplies its weight, and does not affect the choice") {
+  const RouterRule rule{.experts = 4, .chosen = 2, .factor = 3};
+  const Chosen plain = choose(rule, {1, 3, -2, 2});
+  const Chosen scaled = choose(rule, {1, 3, -2, 2}, {}, {9, 0.5f, 9, -2});
+  CHECK(scaled.experts == plain.experts);
+  CHECK(scaled.weights == std::vector<float>{plain.weights[0] * 0.5f, plain.weights[1] * -2});
 }
 
 TEST_CASE("among equal experts the first ones are chosen") {

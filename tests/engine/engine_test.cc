@@ -15,14 +15,14 @@ namespace {
 const std::string kLlama3 = golden_folder("llama3-bf16");
 
 // Loads one rank alone and forwards `batch`; returns how often the host waited for the device.
-uint64_t waits_on_device(const char* device_kind) {
+uint64_t waits_on_device(const char* device_kind, const std::string& folder = kLlama3) {
   Group group({.links = [] {
     std::vector<std::unique_ptr<Link>> none(1);
     return none;
   }()});
   auto device = open_device({.kind = device_kind, .kernels = available_kernels().back()});
   REQUIRE(device.ok());
-  const auto opened = open_model(kLlama3);
+  const auto opened = open_model(folder);
   REQUIRE(opened.ok());
   auto model = Model::load({.config = opened.value().config,
                             .source = opened.value().source,
@@ -57,6 +57,8 @@ TEST_CASE("a pass waits for the device once for each exchange and no more") {
   constexpr uint64_t kLayers = 2;
   CHECK(waits_on_device("cpu") == 2 * kLayers + 2);
   CHECK(waits_on_device("delayed") == 2 * kLayers + 2);
+  // The dense part and the experts of a layer are summed apart, in one exchange.
+  CHECK(waits_on_device("cpu", golden_folder("gemma4-moe-bf16")) == 2 * 4 + 2);
 }
 
 TEST_CASE("the ranks' weight bytes are those of the table, and those that were read") {

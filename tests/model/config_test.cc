@@ -246,7 +246,7 @@ TEST_CASE("Gemma 4's layers without a window have sizes and rotary angles of the
   partial["sliding_attention"] =
       JsonObject{{"rope_theta", 10000.0}, {"partial_rotary_factor", 0.5}};
   const Refusal refusals[] = {
-      {"enable_moe_block", true, "\"enable_moe_block\": true is not supported"},
+      {"enable_moe_block", true, "\"num_experts\" is missing"},
       {"hidden_size_per_layer_input", 256, "\"hidden_size_per_layer_input\" is 256"},
       {"num_kv_shared_layers", 20, "\"num_kv_shared_layers\" is 20"},
       {"hidden_activation", "silu", "\"silu\" is not supported, only gelu_pytorch_tanh is"},
@@ -266,6 +266,23 @@ TEST_CASE("Gemma 4's layers without a window have sizes and rotary angles of the
     REQUIRE(!refused.ok());
     CHECK(refused.error().message.find(refusal.message) != std::string::npos);
   }
+}
+
+TEST_CASE("Gemma 4's experts come in addition to a dense part, which is cut like them") {
+  JsonObject file = parse_json(find_known_shape("gemma-4-26b-a4b")->config).value().as_object();
+  const auto parsed = parse_config(dump_json(file));
+  REQUIRE(parsed.ok());
+  const ExpertsConfig& experts = parsed.value().experts;
+  CHECK((experts.count == 128 && experts.chosen == 8 && experts.ffn == 704));
+  CHECK((experts.shared_ffn == 2112 && experts.normalises && experts.factor == 1));
+  for (const LayerTraits& layer : parsed.value().traits) {
+    CHECK((layer.has_experts && layer.has(Role::kDown) && layer.feed_forward_sums() == 2));
+  }
+  file["enable_moe_block"] = false;
+  const auto dense = parse_config(dump_json(file));
+  REQUIRE(dense.ok());
+  CHECK(dense.value().experts.count == 0);
+  CHECK((!dense.value().layer(0).has_experts && dense.value().layer(0).feed_forward_sums() == 1));
 }
 
 TEST_CASE("gpt-oss uses its own keys for experts and has a window on every other layer") {

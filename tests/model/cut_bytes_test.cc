@@ -51,6 +51,8 @@ constexpr Exception kExceptions[] = {
     {"qwen3-next-80b-a3b", 8, 1, 1.022, Why::kKvHeads},
     {"qwen3-coder-next", 8, 1, 1.022, Why::kKvHeads},
     {"qwen3.5-35b-a3b", 8, 1, 1.022, Why::kKvHeads},
+    {"gemma-4-26b-a4b", 4, 32, 1.043, Why::kGroups},
+    {"gemma-4-26b-a4b", 8, 32, 1.059, Why::kGroups},
 };
 
 const Exception* find_exception(std::string_view shape, int ranks, int alignment) {

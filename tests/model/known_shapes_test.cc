@@ -57,6 +57,7 @@ constexpr Published kPublished[] = {
     {"glm-4.5", 355, 32, Counts::kNeither},
     {"glm-4.6", 355, 32, Counts::kNeither},
     {"gemma-4-31b", 30.7, 30.7},
+    {"gemma-4-26b-a4b", 25.2, 3.8},
     {"minimax-m2", 230, 10, Counts::kNeither},
     {"kimi-linear-48b", 49, 3.1},  // the card rounds to "48B-A3B"
     {"qwen3-next-80b-a3b", 80, 3.9, Counts::kEmbedding},

@@ -20,9 +20,11 @@ namespace lockstep {
 inline void write_random_model(const std::string& config_of, const JsonObject& changes,
                                const std::filesystem::path& folder) {
   Json json = json_of_file(golden_folder(config_of) + "/config.json");
+  Json* const inner = json.as_object().if_contains("text_config");
+  JsonObject& text = inner != nullptr ? inner->as_object() : json.as_object();
   for (const auto& change : changes) {
-    json.as_object()[change.key()] = change.value();
-    if (change.value().is_null()) json.as_object().erase(change.key());
+    text[change.key()] = change.value();
+    if (change.value().is_null()) text.erase(change.key());
   }
   const auto config = parse_config(dump_json(json));
   REQUIRE_MESSAGE(config.ok(), config.error().message);

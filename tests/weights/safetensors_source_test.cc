@@ -105,7 +105,8 @@ TEST_CASE("experts are found as single tensors and in MLX's stacks") {
   const std::string request = layer + ".experts.1.gate_proj.weight";
   const MemorySource alone(MemorySafetensors().tensor(request, "F32", {2, 3}, numbered(2, 3)));
   CHECK(defined_weight(alone.matrix(request, 2, 3, 1), 1, 2) == 102);
-  for (const char* stack : {".switch_mlp.gate_proj", ".experts.gate_proj"}) {
+  for (const char* stack :
+       {".switch_mlp.gate_proj", ".experts.switch_glu.gate_proj", ".experts.gate_proj"}) {
     CAPTURE(stack);
     const MemorySource source(
         MemorySafetensors()

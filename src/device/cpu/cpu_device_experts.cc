@@ -14,6 +14,7 @@ void CpuDevice::run(const Route& op) {
   const auto chosen = static_cast<size_t>(op.chosen);
   float* scores = floats(op.scores, tokens * experts);
   const float* bias = op.is_sigmoid ? floats(op.bias, experts) : nullptr;
+  const float* scales = op.has_scales ? floats(op.scales, experts) : nullptr;
   auto* output = reinterpret_cast<int32_t*>(place(op.output, tokens * chosen));
   float* weights = floats(op.weights, tokens * chosen);
   const RouterRule rule{.experts = op.experts,
@@ -24,7 +25,7 @@ void CpuDevice::run(const Route& op) {
                         .normalises = op.normalises,
                         .factor = op.factor};
   for (size_t token = 0; token < tokens; ++token) {
-    choose_experts(rule, scores + token * experts, bias, output + token * chosen,
+    choose_experts(rule, scores + token * experts, bias, scales, output + token * chosen,
                    weights + token * chosen);
   }
 }

@@ -78,8 +78,8 @@ class BestExperts {
 
 }  // namespace
 
-void choose_experts(const RouterRule& rule, float* scores, const float* bias, int32_t* experts,
-                    float* weights) {
+void choose_experts(const RouterRule& rule, float* scores, const float* bias, const float* scales,
+                    int32_t* experts, float* weights) {
   if (rule.is_sigmoid) {
     for (int i = 0; i < rule.experts; ++i) scores[i] = sigmoid_f32(scores[i]);
   } else {
@@ -102,6 +102,7 @@ void choose_experts(const RouterRule& rule, float* scores, const float* bias, in
   }
   for (int i = 0; i < rule.chosen; ++i) {
     weights[i] = (rule.normalises ? weights[i] / sum : weights[i]) * rule.factor;
+    if (scales != nullptr) weights[i] *= scales[experts[i]];
   }
 }
 

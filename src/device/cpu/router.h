@@ -17,9 +17,10 @@ struct RouterRule {
 
 // `scores` (experts) of one token are overwritten. `bias` (experts) may be null; it affects only
 // the choice. Writes `chosen` experts in ascending order and their weights; among equals the
-// smaller number wins. Source: DeepSeek-V3 technical report, section 2.1.2; Qwen3-MoE in Hugging
-// Face transformers.
-void choose_experts(const RouterRule& rule, float* scores, const float* bias, int32_t* experts,
-                    float* weights);
+// smaller number wins. `scales` (experts) may be null; they multiply the weights at the end.
+// Source: DeepSeek-V3 technical report, section 2.1.2; Qwen3-MoE and Gemma 4 in Hugging Face
+// transformers.
+void choose_experts(const RouterRule& rule, float* scores, const float* bias, const float* scales,
+                    int32_t* experts, float* weights);
 
 }  // namespace lockstep

@@ -363,12 +363,14 @@ void Planner::plan_route(const Route& op, const MemoryRange& score_bias) {
   const size_t slots = tokens * static_cast<size_t>(op.chosen);
   const MemoryRange scores = memory_.place(op.scores, tokens * experts);
   const MemoryRange bias = op.is_sigmoid ? memory_.place(op.bias, experts) : MemoryRange{};
+  const MemoryRange scales = op.has_scales ? memory_.place(op.scales, experts) : MemoryRange{};
   const MemoryRange chosen = memory_.place(op.output, slots),
                     weights = memory_.place(op.weights, slots);
   emit({Kernel::kRoute, {}}, tokens, 1,
        RouteParams{.scores = scores.begin,
                    .score_bias = score_bias.begin,
                    .bias = bias.begin,
+                   .scales = scales.begin,
                    .chosen = chosen.begin,
                    .weights = weights.begin,
                    .experts = static_cast<uint32_t>(op.experts),
@@ -378,7 +380,7 @@ void Planner::plan_route(const Route& op, const MemoryRange& score_bias) {
                    .chosen_groups = static_cast<uint32_t>(op.chosen_groups),
                    .normalises = op.normalises ? 1u : 0u,
                    .factor = op.factor},
-       {scores, bias, score_bias}, {chosen, weights});
+       {scores, bias, score_bias, scales}, {chosen, weights});
 }
 
 }  // namespace lockstep::gpu

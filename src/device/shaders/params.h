@@ -287,6 +287,7 @@ struct RouteParams {
   Address scores;
   Address score_bias;  // is added to the scores; or none
   Address bias;        // or none
+  Address scales;      // of the weights; or none
   Address chosen;
   Address weights;
   uint32_t experts;

@@ -111,6 +111,8 @@ void main() {
   }
   for (uint i = 0u; i < slot; ++i) {
     const float weight = scores[to.at[i]];
-    weights.at[i] = exact_mul(PARAMS.normalises != 0u ? exact_div(weight, sum) : weight, PARAMS.factor);
+    float scaled = exact_mul(PARAMS.normalises != 0u ? exact_div(weight, sum) : weight, PARAMS.factor);
+    if (!is_none(PARAMS.scales)) scaled = exact_mul(scaled, Floats(PARAMS.scales).at[to.at[i]]);
+    weights.at[i] = scaled;
   }
 }

@@ -73,8 +73,13 @@ enum class Role {
   kDeltaValueConvolution,
   kDeltaGateDown,
   kDeltaDecayDown,
+  kRouterNorm,  // a norm of the router's own input, and one of the experts'
+  kExpertsNorm,
+  kExpertScales,   // a number for each expert, by which its weight for a token is multiplied
+  kDensePostNorm,  // of the dense part and of the experts, which are summed apart
+  kExpertsPostNorm,
 };
-inline constexpr int kRoleCount = 58;
+inline constexpr int kRoleCount = 63;
 
 enum class Split {
   kWhole,        // on every rank: norms, the router (cutting it costs an exchange)
@@ -86,7 +91,7 @@ enum class Split {
   kFfnColumns,   // columns by feed-forward column; the product is summed over ranks
   kExpertFfn,    // the same for the columns of each expert
   kExpertFfnColumns,
-  kSharedFfn,  // and for those of the shared experts, which form one wide expert
+  kSharedFfn,  // and for those of the shared experts or the dense part, which form one wide expert
   kSharedFfnColumns,
   // Rows of the projections to the latents; whole on every rank if !Cut::cuts_latents().
   kQueryLatent,
@@ -162,6 +167,7 @@ struct Architecture {
   bool norms_values = false;         // an RMS norm without weights over each head of v
   bool scales_scores = true;         // by the root of the head's size
   bool scales_embedding = false;     // by the root of the hidden size
+  std::string_view experts_flag;     // the key without which no layer has experts; empty: none
   std::string_view expert_width = "moe_intermediate_size";  // its key
   float latent_norm_epsilon = 0;   // of the norms inside latent attention; 0: "rms_norm_eps"
   RecurrentKind recurrent;         // without weights: there are none

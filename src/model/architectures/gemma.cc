@@ -1,5 +1,6 @@
 // Gemma 4: norms before and after both parts of a layer, windows on most layers, and on the others
-// larger heads whose values may be their keys.
+// larger heads whose values may be their keys. Experts come in addition to the dense part and have
+// norms of their own.
 #include "model/architectures/common_weights.h"
 #include "model/architectures/tables.h"
 
@@ -27,19 +28,44 @@ constexpr WeightSpec kGemmaFfn[] = {
     {Role::kLayerScale, "model.layers.{L}.layer_scalar", Split::kWhole},
 };
 
-constexpr LayerKind kGemmaLayer = {
+// The dense part is cut like the experts, so that the sums of both can travel together.
+constexpr WeightSpec kGemmaExperts[] = {
+    {Role::kFeedForwardNorm, "model.layers.{L}.pre_feedforward_layernorm.weight", Split::kWhole},
+    {Role::kGate, "model.layers.{L}.mlp.gate_proj.weight", Split::kSharedFfn},
+    {Role::kUp, "model.layers.{L}.mlp.up_proj.weight", Split::kSharedFfn},
+    {Role::kDown, "model.layers.{L}.mlp.down_proj.weight", Split::kSharedFfnColumns},
+    {Role::kRouterNorm, "model.layers.{L}.router.scale", Split::kWhole},
+    {Role::kRouter, "model.layers.{L}.router.proj.weight", Split::kWhole},
+    {Role::kExpertScales, "model.layers.{L}.router.per_expert_scale", Split::kWhole},
+    {Role::kExpertsNorm, "model.layers.{L}.pre_feedforward_layernorm_2.weight", Split::kWhole},
+    {Role::kExpertGate, "model.layers.{L}.experts.{E}.gate_proj.weight", Split::kExpertFfn},
+    {Role::kExpertUp, "model.layers.{L}.experts.{E}.up_proj.weight", Split::kExpertFfn},
+    {Role::kExpertDown, "model.layers.{L}.experts.{E}.down_proj.weight", Split::kExpertFfnColumns},
+    {Role::kDensePostNorm, "model.layers.{L}.post_feedforward_layernorm_1.weight", Split::kWhole},
+    {Role::kExpertsPostNorm, "model.layers.{L}.post_feedforward_layernorm_2.weight", Split::kWhole},
+    {Role::kFeedForwardPostNorm, "model.layers.{L}.post_feedforward_layernorm.weight",
+     Split::kWhole},
+    {Role::kLayerScale, "model.layers.{L}.layer_scalar", Split::kWhole},
+};
+
+constexpr LayerKind kGemmaDense = {
     .mixer_weights = kGemmaAttention, .feed_forward_weights = kGemmaFfn, .gating = Gating::kGelu};
+constexpr LayerKind kGemmaSparse = {.feed_forward = FeedForward::kExperts,
+                                    .mixer_weights = kGemmaAttention,
+                                    .feed_forward_weights = kGemmaExperts,
+                                    .gating = Gating::kGelu};
 
 }  // namespace
 
 constexpr Architecture kGemma4 = {.name = "Gemma4ForCausalLM",
                                   .model_types = {"gemma4_text"},
                                   .shared = kSharedWeights,
-                                  .dense = kGemmaLayer,
-                                  .sparse = kGemmaLayer,
+                                  .dense = kGemmaDense,
+                                  .sparse = kGemmaSparse,
                                   .has_own_full_layers = true,
                                   .norms_values = true,
                                   .scales_scores = false,
-                                  .scales_embedding = true};
+                                  .scales_embedding = true,
+                                  .experts_flag = "enable_moe_block"};
 
 }  // namespace lockstep

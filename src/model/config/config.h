@@ -71,7 +71,7 @@ struct ExpertsConfig {
   int count = 0;
   int chosen = 0;
   int ffn = 0;         // of one expert
-  int shared_ffn = 0;  // of all shared experts together; 0: none
+  int shared_ffn = 0;  // of all shared experts together, or of the dense part; 0: none
   int groups = 1;      // experts are chosen from the best `chosen_groups` groups
   int chosen_groups = 1;
   bool normalises = true;  // the weights of the chosen experts sum to 1, before `factor`

@@ -29,6 +29,12 @@ Result<int> read_count(const Json& file, const LayerKind& kind) {
   return first_of(file, {"n_routed_experts", "num_local_experts", "num_experts"});
 }
 
+Result<bool> has_experts(const Json& file, const Architecture& architecture) {
+  if (architecture.sparse.feed_forward == FeedForward::kDense) return false;
+  if (architecture.experts_flag.empty()) return true;
+  return TRY(get_bool(file, architecture.experts_flag)).value_or(false);
+}
+
 Result<int> count_or_none(const Json& file, std::string_view key) {
   const int64_t count = TRY(get_int(file, key)).value_or(0);
   if (count < 0 || count > kSizeMax) {
@@ -80,20 +86,23 @@ Status read_layers(const Json& file, ModelConfig& config) {
 
 Status read_experts(const Json& file, ModelConfig& config) {
   const Architecture& architecture = *config.architecture;
-  if (architecture.sparse.feed_forward == FeedForward::kDense) return Ok{};
+  if (!TRY(has_experts(file, architecture))) return Ok{};
   ExpertsConfig& experts = config.experts;
   experts.count = TRY(read_count(file, architecture.sparse));
   experts.chosen =
-      TRY(first_of(file, {"num_experts_per_tok", "experts_per_token", "num_experts_per_token"}));
+      TRY(first_of(file, {"num_experts_per_tok", "experts_per_token", "num_experts_per_token",
+                          "top_k_experts"}));
   const bool is_clamped = architecture.sparse.gating == Gating::kClampedSwiglu;
   experts.ffn = TRY(size_or(file, architecture.expert_width, std::nullopt));
   if (is_clamped) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
+  const bool has_dense_part = !architecture.experts_flag.empty();
   const char* count_key =
       find(file, "num_shared_experts") ? "num_shared_experts" : "n_shared_experts";
   int64_t shared = int64_t{TRY(count_or_none(file, count_key))} * experts.ffn;
   if (architecture.gates_attention) {
     shared = TRY(count_or_none(file, "shared_expert_intermediate_size"));
   }
+  if (has_dense_part) shared = config.ffn;
   if (shared > kSizeMax) {
     return corrupt(fmt::format("shared experts of {} columns together are too large", shared));
   }
@@ -104,7 +113,8 @@ Status read_experts(const Json& file, ModelConfig& config) {
   const bool normalises =
       architecture.normalises_chosen || architecture.sparse.scores != RouterScores::kSoftmax;
   const bool renormalises = TRY(get_bool(file, "moe_renormalize")).value_or(normalises);
-  experts.normalises = is_clamped || TRY(get_bool(file, "norm_topk_prob")).value_or(renormalises);
+  experts.normalises = is_clamped || has_dense_part ||
+                       TRY(get_bool(file, "norm_topk_prob")).value_or(renormalises);
   experts.factor = static_cast<float>(TRY(positive(file, "routed_scaling_factor", 1.0)));
   TRY(check(experts, config.layers));
   return read_layers(file, config);

@@ -377,6 +377,25 @@ constexpr std::string_view kKimiLinear48b = R"(
  "first_k_dense_replace": 1, "moe_renormalize": true, "routed_scaling_factor": 2.446,
  "model_max_length": 1048576, "rms_norm_eps": 1e-05, "tie_word_embeddings": false})";
 
+constexpr std::string_view kGemma426bA4b = R"(
+{"architectures": ["Gemma4ForCausalLM"], "vocab_size": 262144, "hidden_size": 2816,
+ "intermediate_size": 2112, "num_hidden_layers": 30, "num_attention_heads": 16,
+ "num_key_value_heads": 8, "num_global_key_value_heads": 2, "head_dim": 256, "global_head_dim":
+ 512, "attention_k_eq_v": true, "sliding_window": 1024, "hidden_activation": "gelu_pytorch_tanh",
+ "final_logit_softcapping": 30.0, "enable_moe_block": true, "num_experts": 128, "top_k_experts": 8,
+ "moe_intermediate_size": 704, "layer_types": ["sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
+ "max_position_embeddings": 262144, "rms_norm_eps": 1e-06, "rope_parameters": {"full_attention":
+ {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0, "rope_type": "proportional"},
+ "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}, "tie_word_embeddings":
+ true})";
+
 constexpr KnownShape kShapes[] = {
     {"llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct", kLlama321b},
     {"llama-3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", kLlama323b},
@@ -420,6 +439,7 @@ constexpr KnownShape kShapes[] = {
     {"qwen3.5-35b-a3b", "Qwen/Qwen3.5-35B-A3B", kQwen3535bA3b},
     {"qwen3.5-122b-a10b", "Qwen/Qwen3.5-122B-A10B", kQwen35122bA10b},
     {"qwen3.5-397b-a17b", "Qwen/Qwen3.5-397B-A17B", kQwen35397bA17b},
+    {"gemma-4-26b-a4b", "google/gemma-4-26B-A4B-it", kGemma426bA4b},
 };
 
 }  // namespace

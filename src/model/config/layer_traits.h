@@ -41,6 +41,9 @@ struct LayerTraits {
   bool has(Role role) const { return weights[static_cast<size_t>(role)]; }
   bool is_latent() const { return mixer == Mixer::kLatentAttention; }
   bool is_recurrent() const { return mixer == Mixer::kDeltaRule; }
+  // The vectors of a token that are summed over ranks after the feed-forward part: the dense part
+  // and the experts apart, if each has a norm of its own.
+  int feed_forward_sums() const { return has(Role::kExpertsPostNorm) ? 2 : 1; }
 };
 
 // Whether a checkpoint of this model has the weights of such a row.

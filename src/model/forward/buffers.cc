@@ -31,6 +31,15 @@ class Allocator {
     return joins ? static_cast<size_t>(config().heads + config().kv_heads) : 0;
   }
 
+  // The most vectors of a token that an exchange sums.
+  size_t sums() const {
+    int most = 1;
+    for (const LayerTraits& layer : config().traits) {
+      most = std::max(most, layer.feed_forward_sums());
+    }
+    return static_cast<size_t>(most);
+  }
+
   Status allocate(size_t elements_per_token, std::initializer_list<Slice*> places) {
     const size_t bytes = elements_per_token * memory_.tokens_max * sizeof(float);
     for (Slice* place : places) *place = {TRY(device_.allocate(bytes, Access::kDevice)), 0};
@@ -132,6 +141,8 @@ class Allocator {
     TRY(allocate(chosen, {&b.chosen, &b.chosen_weights}));
     TRY(allocate(experts.shared_ffn > 0 ? 1 : 0, {&b.shared_score}));
     TRY(allocate(expert_ffn, {&b.expert_hidden}));
+    const size_t subtrees = cut().expert_shares().nodes(rank).size();
+    TRY(allocate(sums() > 1 && subtrees > 1 ? subtrees * hidden() : 0, {&b.product}));
     return allocate(2 * expert_ffn, {&b.expert_scratch});
   }
 
@@ -142,12 +153,13 @@ class Allocator {
     const size_t subtrees = std::max(
         {cut().head_shares().nodes(rank).size(), cut().ffn_shares().nodes(rank).size(),
          cut().expert_shares().nodes(rank).size(), cut().delta_shares().nodes(rank).size()});
-    TRY(allocate_shared(subtrees * tokens * hidden(), buffers_.partials));
-    TRY(allocate_shared(subtrees * tokens / 2 * hidden(), buffers_.second_partials));
-    TRY(allocate_shared(tokens / 2 * hidden(), buffers_.second_sum));
+    const size_t summed = sums() * hidden();  // floats per token
+    TRY(allocate_shared(subtrees * tokens * summed, buffers_.partials));
+    TRY(allocate_shared(subtrees * tokens / 2 * summed, buffers_.second_partials));
+    TRY(allocate_shared(tokens / 2 * summed, buffers_.second_sum));
     const int latents = cut().cuts_latents() ? config().latent.rows() : 0;
     const size_t exchanged =  // floats per token
-        std::max({hidden(), static_cast<size_t>(latents), joined_heads()});
+        std::max({summed, static_cast<size_t>(latents), joined_heads()});
     TRY(allocate_shared(tokens * exchanged, buffers_.sum));
     const int vocabulary = memory_.has_head() ? cut().vocabulary(rank).size() : 0;
     return allocate_shared(tokens * static_cast<size_t>(vocabulary), buffers_.logits);

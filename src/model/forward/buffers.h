@@ -33,6 +33,7 @@ struct PassBuffers {
   Slice rope, full_rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
   Slice query_latent, kv_latent, absorbed, mixed_latent, head_squares;
   Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;
+  Slice product;           // of several that are summed together, if the rank has several subtrees
   Slice embedding_factor;  // one number
   Slice ones;              // the weights of norms without weights
   Slice states_from, states_to;

@@ -116,6 +116,7 @@ class Model {
     BatchHalf* half = nullptr;           // of a pair or a sum
     PairOfRank pair = nullptr;           // of a pair
     const LeafShares* shares = nullptr;  // of a sum
+    int vectors = 1;                     // of a token, in a sum
     bool finishes = false;               // this sum is complete when the turn ends
   };
 
@@ -159,9 +160,16 @@ class Model {
   void finish_attention(int layer, BatchHalf& half);
   void feed_forward(int layer, BatchHalf& half);
   const LeafShares& mixer_shares(int layer) const;
+  void dense_feed_forward(int layer, const BatchHalf& half);
   const LeafShares& feed_forward_shares(int layer) const;
   GatedUp gated_up(int layer, const BatchHalf& half, Role gate, Role up) const;
   void experts(int layer, const BatchHalf& half);
+  void route(int layer, const BatchHalf& half);
+  // In model_forward_sums.cc: where the product number `index` of feed_forward_sums() goes, and,
+  // after it, its copy to its place in the exchange.
+  Slice product_place(int layer, const BatchHalf& half, int index) const;
+  void place_product(int layer, const BatchHalf& half, int index);
+  void join_products(int layer, const BatchHalf& half);
   void finish_feed_forward(int layer, BatchHalf& half);
   const LayerWeights& layer_weights(int layer) const {
     return weights_.layers[static_cast<size_t>(layer)];
@@ -170,7 +178,7 @@ class Model {
   // adds them to the hidden state, or add_sum() does. Other operations run while the sums of a half
   // travel, and the turn of the other half finishes them; those of the last one, and of an
   // undivided batch, are finished at once.
-  void exchange(const LeafShares& shares, BatchHalf& half, bool is_last);
+  void exchange(const LeafShares& shares, int vectors, BatchHalf& half, bool is_last);
   Status exchange_sums(const Turn& turn);
   Status finish_sums();
   void queue_outputs(const Batch& batch);
@@ -179,8 +187,8 @@ class Model {
   void add_sum(BatchHalf& half);
   // The norm of the hidden state, after adding a pending sum.
   void norm_hidden(Slice weight, BatchHalf& half);
-  // The norm of a pending sum by itself, if the layer has this one.
-  void norm_sum(int layer, Role norm, BatchHalf& half);
+  // The norm of a pending sum by itself, if the layer has this one; of vector `index` of several.
+  void norm_sum(int layer, Role norm, const BatchHalf& half, int index = 0);
   void norm_rows(Slice rows, size_t count, Slice output);
 
   ModelConfig config_;

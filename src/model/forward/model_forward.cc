@@ -43,13 +43,13 @@ void Model::queue_layer(int layer) {
   for (BatchHalf& half : halves()) {
     finish_feed_forward(layer - 1, half);
     attention(layer, half);
-    exchange(mixer_shares(layer), half, false);
+    exchange(mixer_shares(layer), 1, half, false);
   }
   for (BatchHalf& half : halves()) {
     finish_attention(layer, half);
     feed_forward(layer, half);
     const bool is_last = layer + 1 == layers_.end && &half == &halves().back();
-    exchange(feed_forward_shares(layer), half, is_last);
+    exchange(feed_forward_shares(layer), config_.layer(layer).feed_forward_sums(), half, is_last);
   }
   if (between_layers_) queue_turn({.kind = Turn::Kind::kBetweenLayers});
 }
@@ -250,10 +250,18 @@ void Model::take_gates_apart(int heads, int head_dim, const BatchHalf& half) {
 
 void Model::feed_forward(int layer, BatchHalf& half) {
   norm_hidden(layer_weights(layer).vector(Role::kFeedForwardNorm), half);
-  if (config_.layer(layer).has_experts) return experts(layer, half);
+  const LayerTraits& traits = config_.layer(layer);
+  if (traits.has(Role::kDown)) dense_feed_forward(layer, half);
+  if (traits.has_experts) experts(layer, half);
+}
+
+void Model::dense_feed_forward(int layer, const BatchHalf& half) {
   device_.queue(gated_up(layer, half, Role::kGate, Role::kUp));
-  device_.queue(Matmul{
-      half.gate, half.tokens, {{layer_weights(layer).matrix(Role::kDown), {half.partials, 0}}}});
+  device_.queue(
+      Matmul{half.gate,
+             half.tokens,
+             {{layer_weights(layer).matrix(Role::kDown), product_place(layer, half, 0)}}});
+  place_product(layer, half, 0);
 }
 
 const LeafShares& Model::mixer_shares(int layer) const {
@@ -276,13 +284,22 @@ GatedUp Model::gated_up(int layer, const BatchHalf& half, Role gate, Role up) co
           .activation = activation_of(config_.layer(layer).gating)};
 }
 
-// Every rank makes the same choice of experts; each computes its columns of every chosen one.
-void Model::experts(int layer, const BatchHalf& half) {
+// The router and the experts may have inputs of their own, other norms of the same hidden state.
+void Model::route(int layer, const BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LayerTraits& traits = config_.layer(layer);
   const ExpertsConfig& config = config_.experts;
-  const bool has_shared = traits.has(Role::kSharedDown);
   const bool is_sigmoid = traits.scores == RouterScores::kSigmoid;
+  const auto norm = [&](Role role) {
+    if (!traits.has(role)) return;
+    device_.queue(RmsNorm{.x = half.hidden,
+                          .weight = weights.vector(role),
+                          .tokens = half.tokens,
+                          .columns = config_.hidden,
+                          .epsilon = config_.norm_epsilon,
+                          .y = half.normed});
+  };
+  norm(Role::kRouterNorm);
   const bool scores_shared = traits.has(Role::kSharedScore);
   device_.queue(Matmul{half.normed,
                        half.tokens,
@@ -304,8 +321,22 @@ void Model::experts(int layer, const BatchHalf& half) {
                       .chosen_groups = config.chosen_groups,
                       .normalises = config.normalises,
                       .factor = config.factor,
+                      .has_scales = traits.has(Role::kExpertScales),
+                      .scales = weights.vector(Role::kExpertScales),
                       .output = half.chosen,
                       .weights = half.chosen_weights});
+  norm(Role::kExpertsNorm);
+}
+
+// Every rank makes the same choice of experts; each computes its columns of every chosen one.
+void Model::experts(int layer, const BatchHalf& half) {
+  route(layer, half);
+  const LayerWeights& weights = layer_weights(layer);
+  const LayerTraits& traits = config_.layer(layer);
+  const ExpertsConfig& config = config_.experts;
+  const bool has_shared = traits.has(Role::kSharedDown);
+  const bool scores_shared = traits.has(Role::kSharedScore);
+  const int index = traits.feed_forward_sums() - 1;
   device_.queue(ExpertsUp{.matrices = &weights.experts,
                           .chosen = half.chosen,
                           .weights = half.chosen_weights,
@@ -334,13 +365,15 @@ void Model::experts(int layer, const BatchHalf& half) {
                             .has_shared = has_shared,
                             .shared = weights.matrix(Role::kSharedDown),
                             .shared_input = half.gate,
-                            .output = {half.partials, 0}});
+                            .output = product_place(layer, half, index)});
+  place_product(layer, half, index);
 }
 
 // There is nothing to finish before a stage's first layer.
 void Model::finish_feed_forward(int layer, BatchHalf& half) {
   if (!half.has_sum) return;
   const LayerTraits& traits = config_.layer(layer);
+  join_products(layer, half);
   norm_sum(layer, Role::kFeedForwardPostNorm, half);
   if (traits.has(Role::kLayerScale)) {
     add_sum(half);

@@ -39,18 +39,20 @@ Model::BatchHalf Model::half_of(int begin, int tokens) const {
   return half;
 }
 
-void Model::exchange(const LeafShares& shares, BatchHalf& half, bool is_last) {
+void Model::exchange(const LeafShares& shares, int vectors, BatchHalf& half, bool is_last) {
   half.has_sum = true;
   queue_turn({.kind = Turn::Kind::kSum,
               .half = &half,
               .shares = &shares,
+              .vectors = vectors,
               .finishes = is_last || half_count_ == 1});
 }
 
 Status Model::exchange_sums(const Turn& turn) {
   TRY(finish_sums());
   const BatchHalf& half = *turn.half;
-  const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
+  const size_t count = static_cast<size_t>(turn.vectors) * static_cast<size_t>(half.tokens) *
+                       static_cast<size_t>(config_.hidden);
   const auto own = device_.host(half.partials).first(turn.shares->nodes(rank_).size() * count);
   TRY(group_.begin_sum(*turn.shares, own, device_.host(half.sum).first(count), half.tokens));
   exchanging_ = &half;
@@ -76,14 +78,50 @@ void Model::add_sum(BatchHalf& half) {
   half.has_sum = false;
 }
 
-void Model::norm_sum(int layer, Role norm, BatchHalf& half) {
+// In an exchange each subtree has the tokens of all products, one after the other. Products of one
+// subtree are made there; others are copied there.
+Slice Model::product_place(int layer, const BatchHalf& half, int index) const {
+  const bool is_apart = config_.layer(layer).feed_forward_sums() > 1;
+  const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
+  if (is_apart && feed_forward_shares(layer).nodes(rank_).size() > 1) return half.product;
+  return {half.partials, static_cast<size_t>(index) * count};
+}
+
+void Model::place_product(int layer, const BatchHalf& half, int index) {
+  const Slice made = product_place(layer, half, index);
+  if (made.buffer == half.partials) return;
+  const auto products = static_cast<size_t>(config_.layer(layer).feed_forward_sums());
+  const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
+  for (size_t tree = 0; tree < feed_forward_shares(layer).nodes(rank_).size(); ++tree) {
+    const size_t at = (tree * products + static_cast<size_t>(index)) * count;
+    device_.queue(CopyColumns{.input = {made.buffer, made.offset + tree * count},
+                              .count = half.tokens,
+                              .columns = config_.hidden,
+                              .output = {half.partials, at},
+                              .output_stride = config_.hidden});
+  }
+}
+
+// Leaves the sum of what the dense part and the experts give, each normed, in the first one's
+// place.
+void Model::join_products(int layer, const BatchHalf& half) {
+  if (config_.layer(layer).feed_forward_sums() == 1) return;
+  norm_sum(layer, Role::kDensePostNorm, half, 0);
+  norm_sum(layer, Role::kExpertsPostNorm, half, 1);
+  const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
+  device_.queue(Add{.x = {half.sum, count}, .count = count, .sum = {half.sum, 0}});
+}
+
+void Model::norm_sum(int layer, Role norm, const BatchHalf& half, int index) {
   if (!config_.layer(layer).has(norm)) return;
-  device_.queue(RmsNorm{.x = {half.sum, 0},
+  const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
+  const Slice sum{half.sum, static_cast<size_t>(index) * count};
+  device_.queue(RmsNorm{.x = sum,
                         .weight = layer_weights(layer).vector(norm),
                         .tokens = half.tokens,
                         .columns = config_.hidden,
                         .epsilon = config_.norm_epsilon,
-                        .y = {half.sum, 0}});
+                        .y = sum});
 }
 
 void Model::norm_hidden(Slice weight, BatchHalf& half) {

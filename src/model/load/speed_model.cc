@@ -10,6 +10,7 @@ constexpr double kDenseKernels = 17;
 constexpr double kExpertKernels = 27;
 constexpr double kLatentKernels = 48;
 constexpr double kRecurrentKernels = 24;  // more than with attention
+constexpr double kDensePartKernels = 8;  // of a dense part in addition to experts
 
 // In a stage of several ranks: two sums per layer; and per token the step's broadcast, the
 // embeddings and the choice.
@@ -18,7 +19,8 @@ constexpr double kStepExchanges = 3;
 
 double kernels_of(const LayerTraits& layer) {
   if (layer.is_latent()) return kLatentKernels;
-  const double kernels = layer.has_experts ? kExpertKernels : kDenseKernels;
+  double kernels = layer.has_experts ? kExpertKernels : kDenseKernels;
+  if (layer.has_experts && layer.has(Role::kDown)) kernels += kDensePartKernels;
   return kernels + (layer.is_recurrent() ? kRecurrentKernels : 0);
 }
 
@@ -34,8 +36,13 @@ TokenCosts token_costs(const ModelConfig& config, const ModelSummary& summary) {
     const auto bytes = static_cast<double>(part.count.token_bytes);
     (is_whole(part.weight_class) ? costs.whole_bytes : costs.cut_bytes) += bytes;
   }
-  for (const LayerTraits& layer : config.traits) costs.kernels += kernels_of(layer);
+  double vectors = 0;
+  for (const LayerTraits& layer : config.traits) {
+    costs.kernels += kernels_of(layer);
+    vectors += 1 + layer.feed_forward_sums();
+  }
   costs.layers = config.layers;
+  costs.vectors = vectors / (kLayerExchanges * costs.layers);
   costs.hidden = config.hidden;
   return costs;
 }
@@ -52,7 +59,8 @@ double token_us(const TokenCosts& costs, const MachineSpeed& machine, const Link
   const double ranks_per_stage = static_cast<double>(parallel.ranks) / parallel.stages;
   const double bytes = costs.cut_bytes / ranks_per_stage + costs.whole_bytes;
   const double compute_us = bytes / machine.read_bytes_per_us + costs.kernels * machine.kernel_us;
-  const double message_bytes = costs.hidden * sizeof(float) * std::max(1.0, ranks_per_stage - 1);
+  const double message_bytes =
+      costs.vectors * costs.hidden * sizeof(float) * std::max(1.0, ranks_per_stage - 1);
   const double carry_us = link.bytes_per_us > 0 ? message_bytes / link.bytes_per_us : 0;
   const double message_us = link.exchange_us + link.delay_us + carry_us;
   return compute_us + message_count(costs, parallel) * message_us;

@@ -18,6 +18,7 @@ struct TokenCosts {
   double kernels = 0;      // operations in all layers
   double layers = 0;
   int hidden = 0;
+  double vectors = 1;  // of `hidden` numbers in the exchange of a sum, on average
 };
 
 // A machine's constants with the number of threads it runs.

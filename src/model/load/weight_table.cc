@@ -83,6 +83,32 @@ Shape delta_shape_of(Role role, const ModelConfig& config) {
   }
 }
 
+Shape experts_shape_of(Role role, const ModelConfig& config) {
+  switch (role) {
+    case Role::kRouter:
+      return {config.experts.count, config.hidden};
+    case Role::kRouterBias:
+    case Role::kExpertScales:
+      return vector_of(config.experts.count);
+    case Role::kExpertGate:
+    case Role::kExpertUp:
+      return {config.experts.ffn, config.hidden};
+    case Role::kExpertDown:
+      return {config.hidden, config.experts.ffn};
+    case Role::kSharedGate:
+    case Role::kSharedUp:
+      return {config.experts.shared_ffn, config.hidden};
+    case Role::kSharedDown:
+      return {config.hidden, config.experts.shared_ffn};
+    case Role::kExpertGateBias:
+    case Role::kExpertUpBias:
+      return vector_of(config.experts.ffn);
+    default:
+      LOCKSTEP_CHECK(false);
+      return {};
+  }
+}
+
 Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
   const int query_rank = config.latent.query_rank, kv_heads = layer.state.heads;
   switch (role) {
@@ -94,6 +120,10 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
     case Role::kFeedForwardNorm:
     case Role::kAttentionPostNorm:
     case Role::kFeedForwardPostNorm:
+    case Role::kRouterNorm:
+    case Role::kExpertsNorm:
+    case Role::kDensePostNorm:
+    case Role::kExpertsPostNorm:
       return vector_of(config.hidden);
     case Role::kQueryNorm:
       return vector_of(layer.head_dim * (layer.joins_head_norms ? config.heads : 1));
@@ -117,20 +147,6 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
       return {config.ffn, config.hidden};
     case Role::kDown:
       return {config.hidden, config.ffn};
-    case Role::kRouter:
-      return {config.experts.count, config.hidden};
-    case Role::kRouterBias:
-      return vector_of(config.experts.count);
-    case Role::kExpertGate:
-    case Role::kExpertUp:
-      return {config.experts.ffn, config.hidden};
-    case Role::kExpertDown:
-      return {config.hidden, config.experts.ffn};
-    case Role::kSharedGate:
-    case Role::kSharedUp:
-      return {config.experts.shared_ffn, config.hidden};
-    case Role::kSharedDown:
-      return {config.hidden, config.experts.shared_ffn};
     case Role::kLayerScale:
       return vector_of(1);
     case Role::kSinks:
@@ -138,9 +154,18 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
     case Role::kAttentionOutBias:
     case Role::kExpertDownBias:
       return vector_of(config.hidden);
+    case Role::kRouter:
+    case Role::kRouterBias:
+    case Role::kExpertScales:
+    case Role::kExpertGate:
+    case Role::kExpertUp:
+    case Role::kExpertDown:
+    case Role::kSharedGate:
+    case Role::kSharedUp:
+    case Role::kSharedDown:
     case Role::kExpertGateBias:
     case Role::kExpertUpBias:
-      return vector_of(config.experts.ffn);
+      return experts_shape_of(role, config);
     case Role::kSharedScore:
       return {1, config.hidden};
     default:

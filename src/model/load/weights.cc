@@ -220,14 +220,20 @@ class Loader {
     progress_->read_bytes.store(weights_.weight_bytes, std::memory_order_relaxed);
   }
 
+  // The router's input is normed, and then divided by the root of its length.
+  float factor_of(Role role) const {
+    return role == Role::kRouterNorm ? 1.0f / std::sqrt(static_cast<float>(config_.hidden)) : 1.0f;
+  }
+
   Result<std::vector<float>> read_vector(const Weight& weight, const WeightPart& part) {
     const StoredVector stored = TRY(source_.vector(weight.name, weight.expert, weight.rows));
     TRY(need(weight.name, stored.bytes));
     const auto size = static_cast<size_t>(part.rows.size());
     std::vector<float> values(size);
+    const float factor = factor_of(weight.role);
     for (size_t i = 0; i < size; ++i) {
       const size_t at = static_cast<size_t>(part.rows.begin) + i;
-      values[i] = load_element(stored.bytes.data(), stored.dtype, at);
+      values[i] = factor * load_element(stored.bytes.data(), stored.dtype, at);
     }
     count(weight, size * dtype_bytes(stored.dtype));
     change(weight.role, values);

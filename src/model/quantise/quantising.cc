@@ -14,6 +14,13 @@ namespace {
 constexpr int kRouterBits = 8;
 constexpr std::string_view kWeightEnding = ".weight";
 
+// The stack of a layer's experts, in the names of mlx_lm.
+std::string_view stack_of(const ModelConfig& config) {
+  const std::string_view name = config.architecture->name;
+  if (name == "GptOssForCausalLM") return ".experts.";
+  return name == "Gemma4ForCausalLM" ? ".experts.switch_glu." : ".switch_mlp.";
+}
+
 }  // namespace
 
 std::shared_ptr<const QuantisingSource> quantising_source(
@@ -43,10 +50,9 @@ std::string module_name(const ModelConfig& config, std::string name, int stack_i
   const std::string expert = ".experts." + std::to_string(stack_index) + ".";
   const size_t at = name.rfind(expert);
   if (at == std::string::npos) return name;  // a head's
-  const bool is_gpt_oss = config.architecture->name == "GptOssForCausalLM";
   const std::string_view projection = std::string_view(name).substr(at + expert.size());
-  return fmt::format("{}{}{}", std::string_view(name).substr(0, at),
-                     is_gpt_oss ? ".experts." : ".switch_mlp.", stacked_projection(projection));
+  return fmt::format("{}{}{}", std::string_view(name).substr(0, at), stack_of(config),
+                     stacked_projection(projection));
 }
 
 QuantisationReport quantisation_report(const QuantisingSource& source, const ModelConfig& config) {

@@ -24,7 +24,8 @@ std::shared_ptr<const QuantisingSource> quantising_source(
     const QuantisingChoice& choice);
 
 // The module of a tensor as mlx_lm names it: no ".weight", the experts of a layer as one stack
-// ("mlp.switch_mlp.gate_proj", gpt-oss "mlp.experts.gate_proj"). `stack_index` as in MatrixRequest.
+// ("mlp.switch_mlp.gate_proj", gpt-oss "mlp.experts.gate_proj", Gemma 4
+// "experts.switch_glu.gate_proj"). `stack_index` as in MatrixRequest.
 std::string module_name(const ModelConfig& config, std::string name, int stack_index);
 
 // The effect of quantising on the weights that this rank has loaded.

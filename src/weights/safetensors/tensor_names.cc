@@ -101,6 +101,7 @@ std::vector<std::string> expert_stack_stems(std::string_view stem, int stack_ind
   if (!expert) return {};
   const std::string_view projection = stacked_projection(expert->projection);
   return {join(expert->layer, ".switch_mlp.", projection),
+          join(expert->layer, ".experts.switch_glu.", projection),
           join(expert->layer, ".experts.", projection)};
 }
 
