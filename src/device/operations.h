@@ -29,7 +29,8 @@ struct Embed {
   MatrixId matrix{};
   Slice rows;  // int32 (tokens)
   int tokens = 0;
-  Slice output;  // (tokens, columns)
+  Slice output;           // (tokens, output_stride), the first `columns` of each
+  int output_stride = 0;  // 0: the columns
 
   bool operator==(const Embed&) const = default;
 };
@@ -75,6 +76,19 @@ struct GatedUp {
   bool operator==(const GatedUp&) const = default;
 };
 
+// output[token][i] = activation(gate[token][i], up[token][i]), which is not the clamped one: for a
+// product of a matrix, and what is no product.
+struct Activate {
+  Slice gate;  // (tokens, columns), in place
+  Slice up;    // (tokens, up_stride), the first `columns` of each; undefined afterwards
+  int tokens = 0;
+  int columns = 0;
+  int up_stride = 0;
+  Activation activation = Activation::kSiluMul;
+
+  bool operator==(const Activate&) const = default;
+};
+
 // output[i] = input[rows[i]]
 struct CopyRows {
   Slice input;
@@ -82,6 +96,7 @@ struct CopyRows {
   int count = 0;
   int columns = 0;
   Slice output;
+  int input_stride = 0;  // from one row to the next; 0: the columns
 
   bool operator==(const CopyRows&) const = default;
 };
@@ -464,6 +479,6 @@ using Operation =
     std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, HeadSquares,
                  NormHeads, Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows,
                  Scale, Cap, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn, Convolve,
-                 Decay, Sigmoid, Gate, DeltaRule>;
+                 Decay, Sigmoid, Gate, DeltaRule, Activate>;
 
 }  // namespace lockstep

@@ -48,6 +48,7 @@ PartLoad part_load(const GroupView& group, const StageView& stage, const RankLoa
   for (size_t i = 0; i < load.classes.size(); ++i) {
     add(load.classes[i], stage.class_layers[i], fed.tokens);
   }
+  if (stage.layers.begin == 0) add(load.entry, 1, fed.tokens);
   if (stage.layers.end == group.facts.config.layers) add(load.head, 1, fed.outputs);
   return sum;
 }
@@ -165,7 +166,7 @@ StepTime fed_stage_time(const GroupView& group, const StageView& stage, const Fe
   }
   if (group.stages.size() > 1) {
     const double bytes =
-        static_cast<double>(group.facts.config.hidden) * sizeof(float) * fed.tokens;
+        static_cast<double>(group.facts.config.passed()) * sizeof(float) * fed.tokens;
     time.hops = slowest_exchange_us(stage) + message_us(stage.next_link, bytes);
   }
   return time;

@@ -49,9 +49,13 @@ Result<RankLoad> RankCounter::count(const Cut& cut, int rank) {
     for (const StoredWeight& weight : layer.weights) TRY(add(weight, cut, rank, sum));
   }
   for (const StoredWeight& weight : facts_.shared) {
-    const bool is_embedding = weight.weight.role == Role::kEmbedding;
+    const Role role = weight.weight.role;
     TRY(add(weight, cut, rank, load.shared.emplace_back()));
-    if (!is_embedding || config.tied_embeddings) TRY(add(weight, cut, rank, load.head));
+    const bool is_looked_up =
+        role == Role::kLayerEmbedding || (role == Role::kEmbedding && !config.tied_embeddings);
+    const bool is_layer_input =
+        role == Role::kLayerProjection || role == Role::kLayerProjectionNorm;
+    if (!is_looked_up) TRY(add(weight, cut, rank, is_layer_input ? load.entry : load.head));
   }
   load.heads = cut.heads(rank).size();
   const StateShape state = state_shape(config.attention_layer().state, cut, rank);

@@ -37,6 +37,7 @@ struct RankLoad {
   std::vector<LayerLoad> classes;  // one layer of each class
   std::vector<LayerLoad> shared;   // each of ModelFacts::shared
   LayerLoad head;                  // of these, those that a token's logits read
+  LayerLoad entry;                 // and those that a token reads before the first layer
   int heads = 0;
   int state_heads = 0;         // of keys and values in the first layer; 1 for a latent
   int state_dim = 0;           // of one head there, keys or values

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/gpu_compare.h"
+#include "device/gpu_gated_operations.h"
 #include "device/gpu_recurrent_operations.h"
 #include "kernels/kernels.h"
 
@@ -29,27 +30,6 @@ inline std::vector<Output> matmul(Device& device, Random& random) {
   }
   device.queue(op);
   return outputs;
-}
-
-inline Activation random_gate(Random& random) {
-  return random() % 2 == 0 ? Activation::kSiluMul : Activation::kGeluMul;
-}
-
-inline std::vector<Output> gated_up(Device& device, Random& random) {
-  const int tokens = between(random, 1, 20), columns = between(random, 1, 300);
-  const Shape shape{between(random, 1, 60), columns, {{columns, 0, 1}}};
-  const MatrixId gate = pack_random(device, random, any_format(random), shape);
-  const MatrixId up = pack_random(device, random, any_format(random), shape);
-  const auto count = static_cast<size_t>(tokens * shape.rows);
-  const Slice output = room(device, count, Access::kHost);
-  device.queue(GatedUp{.gate = gate,
-                       .up = up,
-                       .input = put_numbers(device, random, static_cast<size_t>(tokens * columns)),
-                       .tokens = tokens,
-                       .scratch = room(device, count),
-                       .output = output,
-                       .activation = random_gate(random)});
-  return {{output, count}};
 }
 
 inline std::vector<Output> head_matmul(Device& device, Random& random) {
@@ -181,12 +161,14 @@ inline std::vector<Output> embed(Device& device, Random& random) {
   std::vector<int32_t> rows;
   for (int i = between(random, 1, 9); i > 0; --i)
     rows.push_back(between(random, -1, shape.rows - 1));
-  const size_t count = rows.size() * static_cast<size_t>(shape.columns);
+  const int stride = shape.columns + between(random, 0, 9);
+  const size_t count = rows.size() * static_cast<size_t>(stride);
   const Slice output = put(device, std::vector<float>(count, 7.0f), Access::kHost);
   device.queue(Embed{.matrix = id,
                      .rows = put_ints(device, rows),
                      .tokens = static_cast<int>(rows.size()),
-                     .output = output});
+                     .output = output,
+                     .output_stride = stride});
   return {{output, count}};
 }
 
@@ -276,7 +258,11 @@ inline std::vector<Output> elementwise(Device& device, Random& random) {
   const Slice wide = put_numbers(device, random, spread_count);
   const Slice taken = room(device, count, Access::kHost);
   device.queue(CopyColumns{{wide.buffer, 1}, tokens, columns, taken, columns, columns + 4});
-  return {{x, count}, {copied, count}, {spread, spread_count}, {capped, count}, {taken, count}};
+  const Slice gathered = room(device, count, Access::kHost);
+  device.queue(
+      CopyRows{{spread.buffer, 2}, put_ints(device, rows), tokens, columns, gathered, stride});
+  return {{x, count},      {copied, count}, {spread, spread_count},
+          {capped, count}, {taken, count},  {gathered, count}};
 }
 
 // Pages of a layer, one after the other in a buffer for the host, each with its keys and then its
@@ -557,27 +543,6 @@ inline std::vector<Output> norm_and_products(Device& device, Random& random) {
   return outputs;
 }
 
-inline std::vector<Output> gated_ffn(Device& device, Random& random) {
-  const int tokens = between(random, 1, 12), columns = between(random, 1, 300);
-  const Shape up{between(random, 1, 700), columns, {{columns, 0, 1}}};
-  const Shape down{between(random, 1, 50), up.rows, random_steps(random, up.rows)};
-  const MatrixId gate = pack_random(device, random, any_format(random), up);
-  const auto count = static_cast<size_t>(tokens * up.rows);
-  const GatedUp op{.gate = gate,
-                   .up = pack_random(device, random, any_format(random), up),
-                   .input = put_numbers(device, random, static_cast<size_t>(tokens * columns)),
-                   .tokens = tokens,
-                   .scratch = room(device, count),
-                   .output = room(device, count, Access::kHost),
-                   .activation = random_gate(random)};
-  const MatrixId id = pack_random(device, random, any_format(random), down);
-  const auto products = static_cast<size_t>(subtrees_of(down.steps) * tokens * down.rows);
-  const Slice output = put(device, std::vector<float>(products), Access::kHost);
-  device.queue(op);
-  device.queue(Matmul{op.output, tokens, {{id, output}}});
-  return {{op.output, count}, {output, products}};
-}
-
 struct NamedCase {
   const char* name;
   Build build;
@@ -585,6 +550,7 @@ struct NamedCase {
 inline const NamedCase kCases[] = {
     {"matmul", matmul},
     {"gate and up", gated_up},
+    {"activation", activate},
     {"heads", head_matmul},
     {"experts", experts},
     {"embed", embed},

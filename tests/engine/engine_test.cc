@@ -59,6 +59,8 @@ TEST_CASE("a pass waits for the device once for each exchange and no more") {
   CHECK(waits_on_device("delayed") == 2 * kLayers + 2);
   // The dense part and the experts of a layer are summed apart, in one exchange.
   CHECK(waits_on_device("cpu", golden_folder("gemma4-moe-bf16")) == 2 * 4 + 2);
+  // The inputs of layers are gathered with the embeddings.
+  CHECK(waits_on_device("cpu", golden_folder("gemma4-e-bf16")) == 2 * 6 + 2);
 }
 
 TEST_CASE("the ranks' weight bytes are those of the table, and those that were read") {

@@ -90,6 +90,7 @@ TEST_CASE("pages that one placement saves any other loads, with the bits of comp
       golden_folder("llama3-bf16"),
       golden_folder("gptoss-mxfp4"),
       golden_folder("gemma4-dense-bf16"),
+      golden_folder("gemma4-e-bf16"),
       golden_folder("qwen3moe-q4-g64"),
       golden_folder("deepseekv3-bf16"),
       golden_folder("deepseekv3-q4-g64"),

@@ -73,7 +73,7 @@ TEST_CASE("models of three layers have the same bits in every number of stages a
 
 TEST_CASE("each of several sequences gets the tokens that it gets alone") {
   for (const char* name : {"llama3-bf16", "gptoss-mxfp4", "qwen3-q4-g64", "gemma4-dense-bf16",
-                           "qwen35-q4-g64", "kimilinear-bf16"}) {
+                           "gemma4-e-bf16", "qwen35-q4-g64", "kimilinear-bf16"}) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     std::vector<GenerateRequest> requests = company_of(read_golden(folder).prompt);

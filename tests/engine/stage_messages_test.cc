@@ -12,6 +12,7 @@ namespace {
 constexpr StageLimits kStageLimits{
     .batch = {.tokens_max = 8, .page_list_entries_max = 4, .pages = 10, .vocab_size = 5},
     .hidden = 3,
+    .passed = 3,
     .vocab_size = 5};
 
 Step step_of_two() {

@@ -8,6 +8,7 @@
 #include "kernels/math.h"
 #include "model/config/known_shapes.h"
 #include "model/forward/rope.h"
+#include "model/load/model_summary.h"
 
 using namespace lockstep;
 
@@ -247,8 +248,10 @@ TEST_CASE("Gemma 4's layers without a window have sizes and rotary angles of the
       JsonObject{{"rope_theta", 10000.0}, {"partial_rotary_factor", 0.5}};
   const Refusal refusals[] = {
       {"enable_moe_block", true, "\"num_experts\" is missing"},
-      {"hidden_size_per_layer_input", 256, "\"hidden_size_per_layer_input\" is 256"},
-      {"num_kv_shared_layers", 20, "\"num_kv_shared_layers\" is 20"},
+      {"hidden_size_per_layer_input", -1, "\"hidden_size_per_layer_input\" is -1"},
+      {"hidden_size_per_layer_input", 1 << 24, "\"hidden_size_per_layer_input\" is 16777216"},
+      {"num_kv_shared_layers", 60, "\"num_kv_shared_layers\" is 60, there are 60 layers"},
+      {"num_kv_shared_layers", 55, "no layer before these has keys and values for layer 5"},
       {"hidden_activation", "silu", "\"silu\" is not supported, only gelu_pytorch_tanh is"},
       {"global_head_dim", 1024, "\"global_head_dim\" is 1024"},
       {"global_head_dim", 511, "\"global_head_dim\" is 511, it must be even"},
@@ -283,6 +286,27 @@ TEST_CASE("Gemma 4's experts come in addition to a dense part, which is cut like
   REQUIRE(dense.ok());
   CHECK(dense.value().experts.count == 0);
   CHECK((!dense.value().layer(0).has_experts && dense.value().layer(0).feed_forward_sums() == 1));
+}
+
+TEST_CASE("Gemma 4's small models have inputs of layers, and keys and values of earlier layers") {
+  JsonObject file = parse_json(find_known_shape("gemma-4-e2b")->config).value().as_object();
+  const auto parsed = parse_config(dump_json(file));
+  REQUIRE(parsed.ok());
+  const ModelConfig& config = parsed.value();
+  CHECK((config.layer_input == 256 && config.passed() == 1536 + 35 * 256));
+  CHECK((config.layer(14).has_state() && config.layer(14).has(Role::kKey)));
+  CHECK((config.layer(15).state_layer == 13 && config.layer(34).state_layer == 14));
+  for (const Role role : {Role::kKey, Role::kValue, Role::kKeyNorm}) {
+    CHECK((!config.layer(15).has(role) && !config.layer(34).has(role)));
+  }
+  CHECK((config.layer(14).ffn == 6144 && config.layer(15).ffn == 12288));
+  const uint64_t bytes = state_bytes(config, KvKind::kF16, 64);
+  file["num_kv_shared_layers"] = 0;
+  CHECK(bytes < state_bytes(parse_config(dump_json(file)).value(), KvKind::kF16, 64) / 2);
+  file["vocab_size_per_layer_input"] = 262400;
+  const auto refused = parse_config(dump_json(file));
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().message.find("\"vocab_size_per_layer_input\" is 262400") == 0);
 }
 
 TEST_CASE("gpt-oss uses its own keys for experts and has a window on every other layer") {

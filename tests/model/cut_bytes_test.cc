@@ -53,6 +53,8 @@ constexpr Exception kExceptions[] = {
     {"qwen3.5-35b-a3b", 8, 1, 1.022, Why::kKvHeads},
     {"gemma-4-26b-a4b", 4, 32, 1.043, Why::kGroups},
     {"gemma-4-26b-a4b", 8, 32, 1.059, Why::kGroups},
+    {"gemma-4-e4b", 8, 1, 1.049, Why::kKvHeads},
+    {"gemma-4-e2b", 8, 1, 1.048, Why::kKvHeads},
 };
 
 const Exception* find_exception(std::string_view shape, int ranks, int alignment) {
@@ -77,7 +79,8 @@ double largest_ratio(const ModelConfig& config, std::span<const Weight> table, c
   std::vector<double> own(static_cast<size_t>(cut.rank_count()));
   double all = 0;
   for (const Weight& weight : table) {
-    const bool is_looked_up = weight.role == Role::kEmbedding && !config.tied_embeddings;
+    const bool is_looked_up = weight.role == Role::kLayerEmbedding ||
+                              (weight.role == Role::kEmbedding && !config.tied_embeddings);
     if (weight.split == Split::kWhole || weight.expert > 0 || is_looked_up) continue;
     const double times = weight.expert == 0 ? config.experts.chosen : 1;
     all += times * weight.rows * weight.columns;

@@ -172,6 +172,10 @@ TEST_CASE("a subset of a model's layers takes the most common ones") {
   CHECK(with_layers(deepseek.value(), 58).ok());
   CHECK_FALSE(with_layers(deepseek.value(), 59).ok());
   CHECK_FALSE(with_layers(deepseek.value(), 0).ok());
+  const auto gemma = with_layers(read_shape_config("gemma-4-e2b").value(), 15);
+  REQUIRE(gemma.ok());
+  for (const LayerTraits& layer : gemma.value().traits) CHECK(layer.has_state());
+  CHECK_FALSE(with_layers(read_shape_config("gemma-4-e2b").value(), 16).ok());
 }
 
 TEST_CASE("a shape model opens with random weights for all of its tensors") {

@@ -85,6 +85,22 @@ TEST_CASE("every stage has at least one layer, and more stages than layers are r
   CHECK(refused.error().message == "the model has 2 layers, too few for 3 stages");
 }
 
+TEST_CASE("no stage begins after a layer whose keys and values a last layer uses") {
+  TokenBytes bytes = equal_layers(6);
+  bytes.stages_max = 2;
+  CHECK(sizes_of(bytes, {1, 1}) == std::vector<int>{1, 5});
+  CHECK(sizes_of(bytes, {1, 100}) == std::vector<int>{1, 5});
+  CHECK(sizes_of(bytes, {1}) == std::vector<int>{6});
+  const auto refused = deal_layers(bytes, std::vector<double>{1, 1, 1});
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().message ==
+        "the model's last layers use keys and values of layer 1, which must be in their stage: at "
+        "most 2 stages are possible, not 3");
+  CHECK(
+      stages_max(read_config(std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/gemma4-e-bf16")
+                     .value()) == 2);
+}
+
 TEST_CASE("stages that do not determine the time are balanced too") {
   // The last stage is always the slowest; the three layers before it need not be in one stage.
   CHECK(sizes_of(equal_layers(5, 10), {1, 1, 1}) == std::vector<int>{2, 2, 1});

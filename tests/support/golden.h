@@ -19,7 +19,7 @@ inline constexpr std::array kPlainGoldenCases{
     "qwen2-bf16",         "qwen3-bf16-tied", "qwen3moe-bf16",    "glm4moe-bf16",
     "deepseekv3-bf16",    "glm47flash-bf16", "minimaxm2-bf16",   "gemma4-dense-bf16",
     "qwen3next-bf16",     "qwen35-bf16",     "qwen35-f32-tied",  "qwen35moe-bf16",
-    "kimilinear-bf16",    "gemma4-moe-bf16"};
+    "kimilinear-bf16",    "gemma4-moe-bf16", "gemma4-e-bf16"};
 inline constexpr std::array kQuantisedGoldenCases{
     "llama3-q4-g64",         "llama3-q4-g32-f16-tied", "llama3-q6-g64",      "llama3-q8-g32",
     "llama3-mxfp4",          "qwen2-q4-g64-tied",      "qwen3-q4-g64",       "qwen3moe-q4-g64",

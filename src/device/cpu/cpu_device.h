@@ -188,6 +188,7 @@ class CpuDevice : public Device {
   void run(const Embed& op);
   void run(const Matmul& op);
   void run(const GatedUp& op);
+  void run(const Activate& op);
   void run(const CopyRows& op);
   void run(const CopyColumns& op);
   void run(const RmsNorm& op);

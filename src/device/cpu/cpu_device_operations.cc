@@ -10,12 +10,15 @@
 namespace lockstep {
 void CpuDevice::run(const Embed& op) {
   const Matrix& m = matrix(op.matrix);
+  if (op.tokens == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens);
+  const size_t stride = op.output_stride > 0 ? static_cast<size_t>(op.output_stride) : m.columns();
+  LOCKSTEP_CHECK(m.columns() <= stride);
   const EmbedArgs args{.matrix = &m.packed,
                        .blocks = m.layout->blocks.data(),
                        .rows = ints(op.rows, tokens),
-                       .output = floats(op.output, tokens * m.columns()),
-                       .output_stride = m.columns()};
+                       .output = floats(op.output, (tokens - 1) * stride + m.columns()),
+                       .output_stride = stride};
   for (size_t t = 0; t < tokens; ++t) LOCKSTEP_CHECK(args.rows[t] < m.packed.rows);
   parallel(op.tokens, m.columns(), [&](int begin, int end) {
     EmbedArgs part = args;
@@ -27,10 +30,11 @@ void CpuDevice::run(const Embed& op) {
 
 void CpuDevice::run(const CopyRows& op) {
   const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
+  const size_t stride = op.input_stride > 0 ? static_cast<size_t>(op.input_stride) : columns;
   const int32_t* rows = ints(op.rows, count);
   float* output = floats(op.output, count * columns);
   for (size_t i = 0; i < count; ++i) {
-    const Slice row{op.input.buffer, op.input.offset + static_cast<size_t>(rows[i]) * columns};
+    const Slice row{op.input.buffer, op.input.offset + static_cast<size_t>(rows[i]) * stride};
     std::memcpy(output + i * columns, floats(row, columns), columns * sizeof(float));
   }
 }

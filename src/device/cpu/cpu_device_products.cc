@@ -170,6 +170,18 @@ void CpuDevice::run_gated(const Gated& of, const Forms& forms, IndexRange tiles,
   }
 }
 
+void CpuDevice::run(const Activate& op) {
+  if (op.tokens == 0 || op.columns == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const auto stride = static_cast<size_t>(op.up_stride);
+  LOCKSTEP_CHECK(columns <= stride);
+  float* gate = floats(op.gate, tokens * columns);
+  float* up = floats(op.up, (tokens - 1) * stride + columns);
+  for (size_t token = 0; token < tokens; ++token) {
+    join(op.activation, gate + token * columns, up + token * stride, columns);
+  }
+}
+
 // gelu(g) by tanh is g * sigmoid(2 k (g + 0.044715 g^3)), so with c = 2 k (1 + 0.044715 g^2) it is
 // silu(g c) / c.
 void CpuDevice::join(Activation activation, float* gate, float* up, size_t count) const {

@@ -113,13 +113,18 @@ void Planner::plan(const Embed& op) {
   const PlanMatrix& m = memory_.matrix(op.matrix);
   if (m.is_empty() || op.tokens == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(m.columns);
+  const size_t stride = op.output_stride > 0 ? static_cast<size_t>(op.output_stride) : columns;
+  LOCKSTEP_CHECK(columns <= stride);
   const MemoryRange rows = memory_.place(op.rows, tokens);
-  const MemoryRange output = memory_.place(op.output, tokens * columns);
+  const MemoryRange output = memory_.place(op.output, (tokens - 1) * stride + columns);
   const size_t blocks =
       is_plain(m.codes) ? groups_of(columns, kColumnsOfBlock) : static_cast<size_t>(m.blocks);
   emit({Kernel::kEmbed, {codes_of(m), scales_of(m)}}, groups_of(blocks, kGroupSize), tokens,
-       EmbedParams{.matrix = m.info, .rows = rows.begin, .outputs = output.begin}, {rows},
-       {output});
+       EmbedParams{.matrix = m.info,
+                   .rows = rows.begin,
+                   .outputs = output.begin,
+                   .stride = static_cast<uint32_t>(stride)},
+       {rows}, {output});
 }
 
 void Planner::elementwise(uint32_t kind, const ElementwiseParams& params,
@@ -136,13 +141,15 @@ void Planner::plan(const CopyRows& op) {
   MemoryRange input = memory_.whole(op.input);
   input.is_partial = true;
   const MemoryRange output = memory_.place(op.output, count * columns);
-  elementwise(kCopyRows,
-              {.x = input.begin,
-               .y = output.begin,
-               .rows = rows.begin,
-               .row_count = static_cast<uint32_t>(count),
-               .columns = static_cast<uint32_t>(columns)},
-              {rows, input}, {output});
+  elementwise(
+      kCopyRows,
+      {.x = input.begin,
+       .y = output.begin,
+       .rows = rows.begin,
+       .row_count = static_cast<uint32_t>(count),
+       .columns = static_cast<uint32_t>(columns),
+       .x_stride = static_cast<uint32_t>(op.input_stride > 0 ? op.input_stride : op.columns)},
+      {rows, input}, {output});
 }
 
 void Planner::plan(const CopyColumns& op) {

@@ -192,6 +192,7 @@ class Planner {
   void plan(const Embed& op);
   void plan(const Matmul& op);
   void plan(const GatedUp& op);
+  void plan(const Activate& op);
   void plan_products(const Matmul& op, size_t begin, size_t count);
   void plan(const CopyRows& op);
   void plan(const CopyColumns& op);

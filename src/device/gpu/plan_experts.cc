@@ -71,6 +71,7 @@ void Planner::plan_experts_up(const ExpertsUp& op, size_t begin, size_t count) {
             .weights = weights.begin,
             .rows = static_cast<uint32_t>(items),
             .columns = static_cast<uint32_t>(rows),
+            .up_stride = static_cast<uint32_t>(rows),
             .activation = static_cast<uint32_t>(op.activation),
             .limit = op.limit},
            {gates, ups, gate_bias, up_bias, chosen, weights}, output,

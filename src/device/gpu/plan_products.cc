@@ -144,8 +144,26 @@ void Planner::plan(const GatedUp& op) {
             .outputs = gates.begin,
             .rows = static_cast<uint32_t>(op.tokens),
             .columns = static_cast<uint32_t>(gate.rows),
+            .up_stride = static_cast<uint32_t>(gate.rows),
             .activation = static_cast<uint32_t>(op.activation)},
            {gates, ups}, gates, user_of(op.output));
+}
+
+void Planner::plan(const Activate& op) {
+  if (op.tokens == 0 || op.columns == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const auto stride = static_cast<size_t>(op.up_stride);
+  LOCKSTEP_CHECK(op.activation != Activation::kClampedSwiglu && columns <= stride);
+  const MemoryRange gates = memory_.place(op.gate, tokens * columns);
+  const MemoryRange ups = memory_.place(op.up, (tokens - 1) * stride + columns);
+  activate({.gate = gates.begin,
+            .up = ups.begin,
+            .outputs = gates.begin,
+            .rows = static_cast<uint32_t>(op.tokens),
+            .columns = static_cast<uint32_t>(op.columns),
+            .up_stride = static_cast<uint32_t>(op.up_stride),
+            .activation = static_cast<uint32_t>(op.activation)},
+           {gates, ups}, gates, user_of(op.gate));
 }
 
 // `user`: of all of the output's rows, or none.

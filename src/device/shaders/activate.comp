@@ -29,7 +29,7 @@ float clamped_swiglu(float gate, float up, float limit) {
 float activated(uint row, uint column) {
   const uint columns = PARAMS.columns;
   float gate = Floats(advance(PARAMS.gate, row, columns * 4u)).at[column];
-  float up = Floats(advance(PARAMS.up, row, columns * 4u)).at[column];
+  float up = Floats(advance(PARAMS.up, row, PARAMS.up_stride * 4u)).at[column];
   if (!is_none(PARAMS.gate_bias)) {
     const uint expert = uint(Ints(PARAMS.chosen).at[row]);
     gate = exact_add(gate, Floats(advance(PARAMS.gate_bias, expert, columns * 4u)).at[column]);

@@ -29,7 +29,7 @@ void main() {
     case kCap: y.at[column] = capped(y.at[column], PARAMS.cap); break;
     case kCopyRows: {
       const uint from = uint(Ints(PARAMS.rows).at[row]);
-      y.at[column] = Floats(advance(PARAMS.x, from, columns * 4u)).at[column];
+      y.at[column] = Floats(advance(PARAMS.x, from, PARAMS.x_stride * 4u)).at[column];
       break;
     }
     case kCopyColumns: y.at[column] = own.at[column]; break;

@@ -15,7 +15,7 @@ void main() {
   if (matrix_row < 0) return;
   const uint row = uint(matrix_row);
   RowPlace place = place_of_row(m, row / kTileRows, row % kTileRows);
-  Floats to = Floats(advance(PARAMS.outputs, token, m.columns * 4u));
+  Floats to = Floats(advance(PARAMS.outputs, token, PARAMS.stride * 4u));
   const uint codes = codes_of(m), scales = scales_of(m);
   if (is_plain(codes)) {
     const uint begin = index * kColumnsOfBlock, end = min(begin + kColumnsOfBlock, m.columns);

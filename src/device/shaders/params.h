@@ -82,6 +82,7 @@ struct EmbedParams {
   Address matrix;
   Address rows;
   Address outputs;
+  uint32_t stride;  // of a row of the outputs
 };
 
 // Where a kernel puts its result as blocks of activations.
@@ -142,6 +143,7 @@ struct ActivateParams {
   PreparedTo prepared;
   uint32_t rows;
   uint32_t columns;
+  uint32_t up_stride;   // of a row of ups
   uint32_t activation;  // kActivateSilu...
   float limit;
 };
@@ -303,7 +305,7 @@ struct RouteParams {
 LOCKSTEP_CONSTANT uint32_t kAdd = 0u;            // y[r][c] += x[r][c]
 LOCKSTEP_CONSTANT uint32_t kAddBias = 1u;        // y[r][c] += x[c]
 LOCKSTEP_CONSTANT uint32_t kScaleRows = 2u;      // y[r][c] *= x[r]
-LOCKSTEP_CONSTANT uint32_t kCopyRows = 3u;       // y[r][c] = x[rows[r]][c]
+LOCKSTEP_CONSTANT uint32_t kCopyRows = 3u;       // y[r][c] = x[rows[r] * x_stride + c]
 LOCKSTEP_CONSTANT uint32_t kCopyColumns = 4u;    // y[r * y_stride + c] = x[r * x_stride + c]
 LOCKSTEP_CONSTANT uint32_t kAddExpertBias = 5u;  // y[r][c] += sum of weights * x[chosen][c]
 LOCKSTEP_CONSTANT uint32_t kScale = 6u;          // y[r][c] *= x[0]

@@ -9,6 +9,7 @@
 // sequence never waits for a state. One thread; allocates nothing after construction.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

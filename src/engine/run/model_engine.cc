@@ -9,8 +9,10 @@
 namespace lockstep {
 void ModelEngine::begin_epoch() {
   const ModelConfig& config = model_->config();
-  stage_limits_ = {
-      .batch = model_->limits(), .hidden = config.hidden, .vocab_size = config.vocab_size};
+  stage_limits_ = {.batch = model_->limits(),
+                   .hidden = config.hidden,
+                   .passed = config.passed(),
+                   .vocab_size = config.vocab_size};
   pipeline_->set_limits({.work_bytes_max = work_bytes_max(stage_limits_),
                          .result_bytes_max = result_bytes_max(stage_limits_),
                          .in_flight_max = steps_in_flight_max(limits_.stages)});

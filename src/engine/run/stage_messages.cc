@@ -97,7 +97,7 @@ Error broken_result() {
 
 size_t work_bytes_max(const StageLimits& limits) {
   return sizeof(WorkHeader) + step_bytes_max(limits.batch) + sizeof(PageOutcome) +
-         floats(limits.batch.tokens_max, limits.hidden) * sizeof(float);
+         floats(limits.batch.tokens_max, limits.passed) * sizeof(float);
 }
 
 void encode_work(const Step& step, const StageWork& work, std::vector<std::byte>& message) {
@@ -127,7 +127,7 @@ Result<StageWork> decode_work(std::span<const std::byte> message, const StageLim
     work.pages = *pages;
   }
   const int tokens = step.is_stop ? 0 : step.batch.token_count();
-  if (rest.size() != floats(tokens, limits.hidden) * sizeof(float)) return broken_work();
+  if (rest.size() != floats(tokens, limits.passed) * sizeof(float)) return broken_work();
   work.hidden = floats_of(rest);
   return work;
 }

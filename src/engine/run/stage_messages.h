@@ -16,12 +16,13 @@ namespace lockstep {
 struct StageLimits {
   BatchLimits batch;
   int hidden = 0;  // values per token
+  int passed = 0;  // the same from one stage to the next
   int vocab_size = 0;
 };
 
 // The earlier stages' results for a step. Spans point into the message.
 struct StageWork {
-  std::span<const float> hidden;  // (tokens, hidden)
+  std::span<const float> hidden;  // (tokens, passed)
   PageOutcome pages{};            // outcome of the step's page orders, if it has any
 };
 

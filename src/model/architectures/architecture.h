@@ -78,8 +78,14 @@ enum class Role {
   kExpertScales,   // a number for each expert, by which its weight for a token is multiplied
   kDensePostNorm,  // of the dense part and of the experts, which are summed apart
   kExpertsPostNorm,
+  kLayerEmbedding,   // a token's own input of each layer: its stored part,
+  kLayerProjection,  // its part from the embedding, and the norm of that
+  kLayerProjectionNorm,
+  kLayerInputGate,  // hidden state to the gate of a layer's own input, from there back, its norm
+  kLayerInputOut,
+  kLayerInputNorm,
 };
-inline constexpr int kRoleCount = 63;
+inline constexpr int kRoleCount = 69;
 
 enum class Split {
   kWhole,        // on every rank: norms, the router (cutting it costs an exchange)
@@ -113,6 +119,8 @@ enum class When {
   kOwnValues,      // values are not the keys
   kGroupedInput,   // the inputs of the delta rule are one matrix, by key head
   kSeparateInput,  // or not
+  kOwnKeys,        // keys and values are not an earlier layer's
+  kLayerInputs,
 };
 
 // Biases, norms and sinks are not kinds of their own: a layer has those that its weights list.

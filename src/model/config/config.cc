@@ -196,6 +196,7 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   }
   if (config.architecture->recurrent.weights.empty()) TRY(read_windows(file, config));
   TRY(read_recurrent(file, config));
+  if (config.full) TRY(read_layer_differences(file, config));
   resolve_traits(config);
   return config;
 }

@@ -138,11 +138,16 @@ struct ModelConfig {
   float logit_cap = 0;           // c: logits are c * tanh(logit / c); 0: as they are
   std::optional<FullAttention> full;
   std::optional<DeltaConfig> delta;
+  int layer_input = 0;  // numbers of a token's own input of each layer; 0: none
   LatentConfig latent;
   ExpertsConfig experts;
   std::vector<LayerTraits> traits;  // (layers)
 
   int heads_per_kv() const { return heads / kv_heads; }
+  // Numbers of a token: its inputs of all layers, and what it is before the first layer and between
+  // two stages.
+  int layer_inputs() const { return layers * layer_input; }
+  int passed() const { return hidden + layer_inputs(); }
   const LayerTraits& layer(int index) const { return traits[static_cast<size_t>(index)]; }
   // The rows of the table that a layer is made from.
   const LayerKind& kind(int index) const {

@@ -89,9 +89,8 @@ Status read_experts(const Json& file, ModelConfig& config) {
   if (!TRY(has_experts(file, architecture))) return Ok{};
   ExpertsConfig& experts = config.experts;
   experts.count = TRY(read_count(file, architecture.sparse));
-  experts.chosen =
-      TRY(first_of(file, {"num_experts_per_tok", "experts_per_token", "num_experts_per_token",
-                          "top_k_experts"}));
+  experts.chosen = TRY(first_of(file, {"num_experts_per_tok", "experts_per_token",
+                                       "num_experts_per_token", "top_k_experts"}));
   const bool is_clamped = architecture.sparse.gating == Gating::kClampedSwiglu;
   experts.ffn = TRY(size_or(file, architecture.expert_width, std::nullopt));
   if (is_clamped) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
@@ -113,8 +112,8 @@ Status read_experts(const Json& file, ModelConfig& config) {
   const bool normalises =
       architecture.normalises_chosen || architecture.sparse.scores != RouterScores::kSoftmax;
   const bool renormalises = TRY(get_bool(file, "moe_renormalize")).value_or(normalises);
-  experts.normalises = is_clamped || has_dense_part ||
-                       TRY(get_bool(file, "norm_topk_prob")).value_or(renormalises);
+  experts.normalises =
+      is_clamped || has_dense_part || TRY(get_bool(file, "norm_topk_prob")).value_or(renormalises);
   experts.factor = static_cast<float>(TRY(positive(file, "routed_scaling_factor", 1.0)));
   TRY(check(experts, config.layers));
   return read_layers(file, config);

@@ -36,6 +36,55 @@ Result<LayerRope> read_layer_rope(const Json& file, const char* kind, std::strin
   return rope;
 }
 
+Status read_layer_inputs(const Json& file, ModelConfig& config) {
+  const int64_t size = TRY(get_int(file, "hidden_size_per_layer_input")).value_or(0);
+  if (size < 0 || size > kSizeMax || size * config.layers + config.hidden > kSizeMax) {
+    return corrupt(fmt::format("\"hidden_size_per_layer_input\" is {}, which is invalid", size));
+  }
+  if (size == 0) return Ok{};
+  const int tokens = TRY(size_or(file, "vocab_size_per_layer_input", config.vocab_size));
+  if (tokens != config.vocab_size) {
+    return unsupported(fmt::format(
+        "\"vocab_size_per_layer_input\" is {}, only the \"vocab_size\" of {} is supported", tokens,
+        config.vocab_size));
+  }
+  config.layer_input = static_cast<int>(size);
+  return Ok{};
+}
+
+// The last layer before `end` with as much to attend to as `layer`; -1: there is none.
+int last_alike(const ModelConfig& config, int layer, int end) {
+  int found = end - 1;
+  while (found >= 0 && config.layer(found).window != config.layer(layer).window) --found;
+  return found;
+}
+
+Status share_states(int first, ModelConfig& config) {
+  for (int layer = first; layer < config.layers; ++layer) {
+    const int from = last_alike(config, layer, first);
+    if (from < 0) {
+      return corrupt(fmt::format(
+          "\"num_kv_shared_layers\" is {}, but no layer before these has keys and values "
+          "for layer {}",
+          config.layers - first, layer));
+    }
+    config.traits[static_cast<size_t>(layer)].state_layer = from;
+  }
+  return Ok{};
+}
+
+Status widen(const Json& file, int first, ModelConfig& config) {
+  if (!TRY(get_bool(file, "use_double_wide_mlp")).value_or(false)) return Ok{};
+  for (int layer = first; layer < config.layers; ++layer) {
+    LayerTraits& traits = config.traits[static_cast<size_t>(layer)];
+    if (traits.has_experts || 2 * int64_t{config.ffn} > kSizeMax) {
+      return unsupported("\"use_double_wide_mlp\": true is not supported for these layers");
+    }
+    traits.ffn = 2 * config.ffn;
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Status read_full_attention(const Json& file, ModelConfig& config) {
@@ -63,6 +112,18 @@ Status read_full_attention(const Json& file, ModelConfig& config) {
   full.turning_pairs = static_cast<int>(full.head_dim / 2 * rope.part);
   config.full = full;
   return Ok{};
+}
+
+Status read_layer_differences(const Json& file, ModelConfig& config) {
+  TRY(read_layer_inputs(file, config));
+  const int64_t shared = TRY(get_int(file, "num_kv_shared_layers")).value_or(0);
+  if (shared < 0 || shared >= config.layers) {
+    return corrupt(
+        fmt::format("\"num_kv_shared_layers\" is {}, there are {} layers", shared, config.layers));
+  }
+  const int first = config.layers - static_cast<int>(shared);
+  TRY(share_states(first, config));
+  return widen(file, first, config);
 }
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
-// The layers without a window of models where these differ from the others: Gemma 4's sizes and
-// rotary angles in config.json.
+// The layers of models in which they differ (Gemma 4), in config.json: sizes and rotary angles of
+// those without a window; and in small models the inputs of layers, the last layers' keys and
+// values, which are an earlier layer's, and their width.
 #pragma once
 
 #include "json/json.h"
@@ -9,5 +10,7 @@ namespace lockstep {
 
 // Fills `config.full` and the angles of the other layers; sizes of these have been read.
 Status read_full_attention(const Json& file, ModelConfig& config);
+// Fills `config.layer_input`, and each layer's `state_layer` and `ffn`; windows have been read.
+Status read_layer_differences(const Json& file, ModelConfig& config);
 
 }  // namespace lockstep

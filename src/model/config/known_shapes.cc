@@ -396,6 +396,48 @@ constexpr std::string_view kGemma426bA4b = R"(
  "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}, "tie_word_embeddings":
  true})";
 
+constexpr std::string_view kGemma4E2b = R"(
+{"architectures": ["Gemma4ForCausalLM"], "vocab_size": 262144, "vocab_size_per_layer_input":
+ 262144, "hidden_size": 1536, "hidden_size_per_layer_input": 256, "intermediate_size": 6144,
+ "use_double_wide_mlp": true, "num_hidden_layers": 35, "num_kv_shared_layers": 20,
+ "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 256, "global_head_dim": 512,
+ "attention_k_eq_v": false, "sliding_window": 512, "hidden_activation": "gelu_pytorch_tanh",
+ "final_logit_softcapping": 30.0, "layer_types": ["sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "full_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "full_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "full_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "full_attention"], "max_position_embeddings": 131072, "rms_norm_eps": 1e-06, "rope_parameters":
+ {"full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0, "rope_type":
+ "proportional"}, "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}},
+ "tie_word_embeddings": true})";
+
+constexpr std::string_view kGemma4E4b = R"(
+{"architectures": ["Gemma4ForCausalLM"], "vocab_size": 262144, "vocab_size_per_layer_input":
+ 262144, "hidden_size": 2560, "hidden_size_per_layer_input": 256, "intermediate_size": 10240,
+ "use_double_wide_mlp": false, "num_hidden_layers": 42, "num_kv_shared_layers": 18,
+ "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "global_head_dim": 512,
+ "attention_k_eq_v": false, "sliding_window": 512, "hidden_activation": "gelu_pytorch_tanh",
+ "final_logit_softcapping": 30.0, "layer_types": ["sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "full_attention", "sliding_attention", "sliding_attention",
+ "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
+ "max_position_embeddings": 131072, "rms_norm_eps": 1e-06, "rope_parameters": {"full_attention":
+ {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0, "rope_type": "proportional"},
+ "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}, "tie_word_embeddings":
+ true})";
+
 constexpr KnownShape kShapes[] = {
     {"llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct", kLlama321b},
     {"llama-3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", kLlama323b},
@@ -440,6 +482,8 @@ constexpr KnownShape kShapes[] = {
     {"qwen3.5-122b-a10b", "Qwen/Qwen3.5-122B-A10B", kQwen35122bA10b},
     {"qwen3.5-397b-a17b", "Qwen/Qwen3.5-397B-A17B", kQwen35397bA17b},
     {"gemma-4-26b-a4b", "google/gemma-4-26B-A4B-it", kGemma426bA4b},
+    {"gemma-4-e4b", "google/gemma-4-E4B-it", kGemma4E4b},
+    {"gemma-4-e2b", "google/gemma-4-E2B-it", kGemma4E2b},
 };
 
 }  // namespace

@@ -47,7 +47,12 @@ bool is_stored(When when, const ModelConfig& config, int layer) {
     case When::kNoQueryLatent:
       return config.latent.query_rank == 0;
     case When::kOwnValues:
-      return !(config.full && config.full->values_are_keys && config.layer(layer).window == 0);
+      return config.layer(layer).has_state() &&
+             !(config.full && config.full->values_are_keys && config.layer(layer).window == 0);
+    case When::kOwnKeys:
+      return config.layer(layer).has_state();
+    case When::kLayerInputs:
+      return config.layer_input > 0;
     case When::kGroupedInput:
       return config.architecture->has_grouped_delta;
     case When::kSeparateInput:
@@ -72,6 +77,7 @@ void resolve_traits(ModelConfig& config) {
     traits.head_dim = is_full ? config.full->head_dim : config.head_dim;
     traits.value_dim = is_full ? config.full->head_dim : config.value_dim;
     traits.gates_output = config.architecture->gates_attention && !traits.is_recurrent();
+    if (traits.ffn == 0) traits.ffn = config.ffn;
     traits.state = state_of(traits.mixer, config, is_full);
     for (const std::span<const WeightSpec> specs :
          {config.mixer_weights(layer), kind.feed_forward_weights}) {

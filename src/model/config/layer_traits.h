@@ -34,13 +34,16 @@ struct LayerTraits {
   bool norms_values = false;
   bool has_full_rope = false;  // by the angles of ModelConfig::full
   bool gates_output = false;   // each head of the query projection is a query and a gate
+  int ffn = 0;                 // columns of the dense feed-forward part
   StateTraits state;
+  int state_layer = -1;  // attention reads the state of this earlier layer; -1: its own
   std::bitset<kRoleCount> weights;
 
   // A norm, a bias, sinks or shared experts are what the table lists and the checkpoint has.
   bool has(Role role) const { return weights[static_cast<size_t>(role)]; }
   bool is_latent() const { return mixer == Mixer::kLatentAttention; }
   bool is_recurrent() const { return mixer == Mixer::kDeltaRule; }
+  bool has_state() const { return state_layer < 0; }
   // The vectors of a token that are summed over ranks after the feed-forward part: the dense part
   // and the experts apart, if each has a norm of its own.
   int feed_forward_sums() const { return has(Role::kExpertsPostNorm) ? 2 : 1; }
@@ -49,8 +52,9 @@ struct LayerTraits {
 // Whether a checkpoint of this model has the weights of such a row.
 // `layer`: -1 for weights that no layer has.
 bool is_stored(When when, const ModelConfig& config, int layer);
-// Completes `config.traits`, whose `has_experts`, `window` and recurrent mixers have been read. An
-// architecture whose layers all have experts needs no list of them.
+// Completes `config.traits`, whose `has_experts`, `window`, recurrent mixers, `state_layer` and
+// `ffn` (0: the model's) have been read. An architecture whose layers all have experts needs no
+// list of them.
 void resolve_traits(ModelConfig& config);
 
 }  // namespace lockstep

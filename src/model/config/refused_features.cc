@@ -48,9 +48,7 @@ Status refuse_in_experts(const Json& file) {
 }
 
 Status refuse_in_gemma(const Json& file) {
-  TRY(expect_text(file, "hidden_activation", "gelu_pytorch_tanh"));
-  TRY(expect_none(file, "hidden_size_per_layer_input"));
-  return expect_none(file, "num_kv_shared_layers");
+  return expect_text(file, "hidden_activation", "gelu_pytorch_tanh");
 }
 
 }  // namespace

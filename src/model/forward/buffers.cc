@@ -15,6 +15,7 @@ class Allocator {
     TRY(allocate_attention());
     TRY(allocate_latents());
     TRY(allocate_delta());
+    TRY(allocate_layer_inputs());
     TRY(allocate_feed_forward());
     TRY(allocate_exchanges());
     return buffers_;
@@ -84,9 +85,10 @@ class Allocator {
   }
 
   Status allocate_constants(size_t head_dim) {
-    const BufferId buffer = TRY(device_.allocate((1 + head_dim) * sizeof(float), Access::kDevice));
+    const BufferId buffer = TRY(device_.allocate((2 + head_dim) * sizeof(float), Access::kDevice));
     buffers_.embedding_factor = {buffer, 0};
-    buffers_.ones = {buffer, 1};
+    buffers_.layer_factor = {buffer, 1};
+    buffers_.ones = {buffer, 2};
     return Ok{};
   }
 
@@ -98,6 +100,14 @@ class Allocator {
     TRY(allocate(rank + rope, {&buffers_.kv_latent}));
     TRY(allocate(heads * (rank + rope), {&buffers_.absorbed}));
     return allocate(heads * rank, {&buffers_.mixed_latent});
+  }
+
+  Status allocate_layer_inputs() {
+    const auto all = static_cast<size_t>(config().layer_inputs());
+    const bool has_embedding = memory_.layers.begin == 0;
+    TRY(allocate(all, {&buffers_.layer_inputs}));
+    TRY(allocate(has_embedding ? all : 0, {&buffers_.layer_parts}));
+    return allocate(static_cast<size_t>(config().layer_input), {&buffers_.layer_gate});
   }
 
   size_t delta_values() const {
@@ -132,7 +142,10 @@ class Allocator {
   Status allocate_feed_forward() {
     PassBuffers& b = buffers_;
     const int rank = memory_.rank;
-    const int ffn = std::max(cut().ffn(rank).size(), cut().shared_ffn(rank).size());
+    int ffn = cut().shared_ffn(rank).size();
+    for (const LayerTraits& layer : config().traits) {
+      ffn = std::max(ffn, cut().ffn(rank, layer.ffn).size());
+    }
     TRY(allocate(static_cast<size_t>(ffn), {&b.gate, &b.up}));
     const ExpertsConfig& experts = config().experts;
     const auto chosen = static_cast<size_t>(experts.chosen);
@@ -159,7 +172,8 @@ class Allocator {
     TRY(allocate_shared(tokens / 2 * summed, buffers_.second_sum));
     const int latents = cut().cuts_latents() ? config().latent.rows() : 0;
     const size_t exchanged =  // floats per token
-        std::max({summed, static_cast<size_t>(latents), joined_heads()});
+        std::max({summed, static_cast<size_t>(latents), joined_heads(),
+                  static_cast<size_t>(config().passed())});
     TRY(allocate_shared(tokens * exchanged, buffers_.sum));
     const int vocabulary = memory_.has_head() ? cut().vocabulary(rank).size() : 0;
     return allocate_shared(tokens * static_cast<size_t>(vocabulary), buffers_.logits);
@@ -194,6 +208,7 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
   state.layers.resize(static_cast<size_t>(memory.config.layers));
   size_t page_stride = 0;
   for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {
+    if (!memory.config.layer(layer).has_state()) continue;
     const StateShape shape = state_shape(memory.config.layer(layer).state, memory.cut, memory.rank);
     const size_t elements = shape.bytes(memory.kv) / Slice::kElementBytes;  // no remainder
     state.layers[static_cast<size_t>(layer)] = {.kind = memory.kv,
@@ -210,6 +225,12 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
   for (LayerPages& pages : state.layers) {
     pages.keys.buffer = pages.values.buffer = buffer;
     pages.page_stride = page_stride;
+  }
+  for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {
+    const int from = memory.config.layer(layer).state_layer;
+    if (from >= 0) {
+      state.layers[static_cast<size_t>(layer)] = state.layers[static_cast<size_t>(from)];
+    }
   }
   return state;
 }

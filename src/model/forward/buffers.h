@@ -33,8 +33,10 @@ struct PassBuffers {
   Slice rope, full_rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
   Slice query_latent, kv_latent, absorbed, mixed_latent, head_squares;
   Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;
-  Slice product;           // of several that are summed together, if the rank has several subtrees
+  Slice product;  // of several that are summed together, if the rank has several subtrees
+  Slice layer_inputs, layer_parts, layer_gate;
   Slice embedding_factor;  // one number
+  Slice layer_factor;      // one number
   Slice ones;              // the weights of norms without weights
   Slice states_from, states_to;
   // The delta rule. The grouped ones hold its inputs by key head, before they are taken apart.
@@ -47,7 +49,7 @@ struct PassBuffers {
   BufferId partials{}, sum{}, second_partials{}, second_sum{}, logits{};
 };
 
-// Whether there are `embedding_factor` and `ones`, which the model writes once.
+// Whether there are `embedding_factor`, `layer_factor` and `ones`, which the model writes once.
 bool needs_constants(const ModelConfig& config);
 
 // Contents are undefined.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/forward/rope.h"
 
@@ -66,9 +67,10 @@ Model::Model(const ModelOptions& options, Cut cut, Group& group, Device& device,
       full_frequencies_(full_rope_frequencies(options.config)) {}
 
 void Model::write_constants() {
-  std::vector<float> values{config_.embedding_factor};
+  std::vector<float> values{config_.embedding_factor,
+                            std::sqrt(static_cast<float>(config_.layer_input) / 2)};
   for (const LayerTraits& layer : config_.traits) {
-    values.resize(std::max(values.size(), 1 + static_cast<size_t>(layer.head_dim)), 1.0f);
+    values.resize(std::max(values.size(), 2 + static_cast<size_t>(layer.head_dim)), 1.0f);
   }
   device_.write(buffers_.embedding_factor, std::as_bytes(std::span<const float>(values)));
 }

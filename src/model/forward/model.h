@@ -61,7 +61,8 @@ struct ModelOutputs {
   std::span<const float> logits;  // (outputs, vocabulary.size())
   // (hidden_outputs, hidden) after the final norm, the same on every rank.
   std::span<const float> hidden;
-  // Instead of both, on any stage but the last: (tokens, hidden), for the next one.
+  // Instead of both, on any stage but the last, for the next one: (tokens, hidden), and then the
+  // tokens' inputs of all layers, if the model has these.
   std::span<const float> passed_on;
 };
 
@@ -85,10 +86,10 @@ class Model {
   Status read_page(int32_t page, std::span<std::byte> bytes);
   void write_page(int32_t page, std::span<const std::byte> bytes);
 
-  // `hidden`: (tokens, hidden) from the previous stage; empty in the first stage. Errors come from
+  // `passed`: what the previous stage passed on; empty in the first stage. Errors come from
   // check_batch(), the device, the exchanges and between_layers; after one of the last two the
   // group is broken.
-  Result<ModelOutputs> forward(const Batch& batch, std::span<const float> hidden = {});
+  Result<ModelOutputs> forward(const Batch& batch, std::span<const float> passed = {});
 
  private:
   // The tokens of a batch that go through a layer together: all of them or a half. Values kept
@@ -129,6 +130,9 @@ class Model {
   void write_batch(const Batch& batch);
   void write_rope(const Batch& batch, std::span<const double> frequencies, Slice table);
   void embed(const Batch& batch);
+  // In model_forward_layer_inputs.cc.
+  void make_layer_inputs(int tokens);
+  void add_layer_input(int layer, BatchHalf& half);
   void queue_layer(int layer);
   void queue_turn(const Turn& turn);
   Status take_turn(const Turn& turn);
@@ -184,6 +188,7 @@ class Model {
   void queue_outputs(const Batch& batch);
   ModelOutputs outputs(const Batch& batch);
   void pass_on(int tokens);
+  void receive(std::span<const float> passed, size_t tokens);
   void add_sum(BatchHalf& half);
   // The norm of the hidden state, after adding a pending sum.
   void norm_hidden(Slice weight, BatchHalf& half);

@@ -17,7 +17,7 @@ Activation activation_of(Gating gating) {
 
 }  // namespace
 
-Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> hidden) {
+Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> passed) {
   TRY(check_batch(batch, limits_));
   const int tokens = batch.token_count();
   make_halves(tokens);
@@ -26,8 +26,7 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> h
   if (has_embedding()) {
     embed(batch);
   } else {
-    LOCKSTEP_CHECK(hidden.size() == batch.tokens.size() * static_cast<size_t>(config_.hidden));
-    device_.write(buffers_.hidden, std::as_bytes(hidden));
+    receive(passed, batch.tokens.size());
   }
   for (int layer = layers_.begin; layer < layers_.end; ++layer) queue_layer(layer);
   for (BatchHalf& half : halves()) {
@@ -140,23 +139,25 @@ void Model::finish_attention(int layer, BatchHalf& half) {
                         half.tokens, config_.hidden});
 }
 
-// Stores this step's keys and values and lets the queries attend. With latent attention the one
-// key/value head is the latent, its value is the first part of the key, and each head maps the
-// result to its own value.
+// Stores this step's keys and values, if the layer has its own, and lets the queries attend. With
+// latent attention the one key/value head is the latent, its value is the first part of the key,
+// and each head maps the result to its own value.
 void Model::mix(int layer, const BatchHalf& half) {
   const LayerPages& pages = state_.layers[static_cast<size_t>(layer)];
   const LayerTraits& traits = config_.layer(layer);
   const bool is_latent = traits.is_latent();
   const Range heads = cut_.heads(rank_);
   const int stride = pages.kv_heads * pages.head_dim;
-  device_.queue(StoreKv{.pages = pages,
-                        .keys = is_latent ? half.kv_latent : half.key,
-                        .values = is_latent ? half.kv_latent : half.value,
-                        .keys_stride = stride,
-                        .values_stride = stride,
-                        .page = half.page,
-                        .slot = half.slot,
-                        .tokens = half.tokens});
+  if (traits.has_state()) {
+    device_.queue(StoreKv{.pages = pages,
+                          .keys = is_latent ? half.kv_latent : half.key,
+                          .values = is_latent ? half.kv_latent : half.value,
+                          .keys_stride = stride,
+                          .values_stride = stride,
+                          .page = half.page,
+                          .slot = half.slot,
+                          .tokens = half.tokens});
+  }
   device_.queue(Attention{.pages = pages,
                           .query = is_latent ? half.absorbed : half.query,
                           .positions = half.positions,
@@ -207,14 +208,16 @@ void Model::project(int layer, BatchHalf& half) {
   const int heads = cut_.heads(rank_).size();
   const int kv_heads = cut_.kv_heads(rank_, traits.state.heads).size();
   const bool has_values = traits.has(Role::kValue);
+  const int products = has_values ? 3 : 2;
   device_.queue(
       Matmul{half.normed,
              half.tokens,
              {{weights.matrix(Role::kQuery), traits.gates_output ? half.gated_query : half.query},
               {weights.matrix(Role::kKey), half.key},
               {weights.matrix(Role::kValue), half.value}},
-             has_values ? 3 : 2});
+             traits.has_state() ? products : 1});
   if (traits.gates_output) take_gates_apart(heads, head_dim, half);
+  if (!traits.has_state()) return norm_and_rotate(Role::kQueryNorm, half.query, heads);
   if (!has_values) {
     const int width = kv_heads * head_dim;
     device_.queue(CopyColumns{half.key, half.tokens, width, half.value, width});
@@ -375,6 +378,7 @@ void Model::finish_feed_forward(int layer, BatchHalf& half) {
   const LayerTraits& traits = config_.layer(layer);
   join_products(layer, half);
   norm_sum(layer, Role::kFeedForwardPostNorm, half);
+  if (traits.has(Role::kLayerInputGate)) add_layer_input(layer, half);
   if (traits.has(Role::kLayerScale)) {
     add_sum(half);
     const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);

@@ -1,5 +1,6 @@
 // The ends of the forward pass: from tokens to the hidden state in the first stage, and from it to
 // the batch's outputs in the last one, or to the next stage.
+#include "base/check.h"
 #include "model/forward/model.h"
 
 namespace lockstep {
@@ -8,6 +9,7 @@ namespace lockstep {
 // gathered rank by rank in the exchange buffer. `places_[i]` is the place there of token i's row.
 void Model::embed(const Batch& batch) {
   const auto hidden = static_cast<size_t>(config_.hidden);
+  const auto width = static_cast<size_t>(config_.passed());
   places_.assign(batch.tokens.size(), 0);
   own_rows_.clear();
   size_t own_begin = 0;
@@ -22,22 +24,33 @@ void Model::embed(const Batch& batch) {
       if (rank == rank_) own_rows_.push_back(token - owned.begin);
       places_[i] = next++;
     }
-    embedded_ends_.push_back(static_cast<size_t>(next) * hidden);
+    embedded_ends_.push_back(static_cast<size_t>(next) * width);
   }
   device_.write_ints(buffers_.rows, own_rows_);
   device_.write_ints(buffers_.places, places_);
   device_.queue(Embed{.matrix = weights_.shared.matrix(Role::kEmbedding),
                       .rows = buffers_.rows,
                       .tokens = static_cast<int>(own_rows_.size()),
-                      .output = {buffers_.sum, own_begin * hidden}});
+                      .output = {buffers_.sum, own_begin * width},
+                      .output_stride = config_.passed()});
+  if (config_.layer_input > 0) {
+    device_.queue(Embed{.matrix = weights_.shared.matrix(Role::kLayerEmbedding),
+                        .rows = buffers_.rows,
+                        .tokens = static_cast<int>(own_rows_.size()),
+                        .output = {buffers_.sum, own_begin * width + hidden},
+                        .output_stride = config_.passed()});
+  }
   queue_turn({.kind = Turn::Kind::kGatherEmbeddings});
   device_.queue(CopyRows{.input = {buffers_.sum, 0},
                          .rows = buffers_.places,
                          .count = batch.token_count(),
                          .columns = config_.hidden,
-                         .output = buffers_.hidden});
-  if (config_.embedding_factor == 1) return;
-  device_.queue(Scale{buffers_.hidden, buffers_.embedding_factor, batch.tokens.size() * hidden});
+                         .output = buffers_.hidden,
+                         .input_stride = config_.passed()});
+  if (config_.embedding_factor != 1) {
+    device_.queue(Scale{buffers_.hidden, buffers_.embedding_factor, batch.tokens.size() * hidden});
+  }
+  if (config_.layer_input > 0) make_layer_inputs(batch.token_count());
 }
 
 Status Model::gather_parts(std::span<const size_t> ends) {
@@ -70,7 +83,7 @@ void Model::queue_outputs(const Batch& batch) {
 
 ModelOutputs Model::outputs(const Batch& batch) {
   if (!has_head()) {
-    const size_t count = batch.tokens.size() * static_cast<size_t>(config_.hidden);
+    const size_t count = batch.tokens.size() * static_cast<size_t>(config_.passed());
     return {.passed_on = device_.host(buffers_.sum).first(count)};
   }
   ModelOutputs outputs{.vocabulary = cut_.vocabulary(rank_)};
@@ -82,13 +95,30 @@ ModelOutputs Model::outputs(const Batch& batch) {
   return outputs;
 }
 
-// The hidden state is copied to the exchange buffer, which the host can access.
+// The hidden state, and the inputs of layers, are copied to the exchange buffer, which the host can
+// access.
 void Model::pass_on(int tokens) {
   device_.queue(CopyColumns{.input = buffers_.hidden,
                             .count = tokens,
                             .columns = config_.hidden,
                             .output = {buffers_.sum, 0},
                             .output_stride = config_.hidden});
+  const auto hidden = static_cast<size_t>(tokens) * static_cast<size_t>(config_.hidden);
+  if (config_.layer_input == 0) return;
+  device_.queue(CopyColumns{.input = buffers_.layer_inputs,
+                            .count = tokens,
+                            .columns = config_.layer_inputs(),
+                            .output = {buffers_.sum, hidden},
+                            .output_stride = config_.layer_inputs()});
+}
+
+void Model::receive(std::span<const float> passed, size_t tokens) {
+  LOCKSTEP_CHECK(passed.size() == tokens * static_cast<size_t>(config_.passed()));
+  const size_t hidden = tokens * static_cast<size_t>(config_.hidden);
+  device_.write(buffers_.hidden, std::as_bytes(passed.first(hidden)));
+  if (config_.layer_input > 0) {
+    device_.write(buffers_.layer_inputs, std::as_bytes(passed.subspan(hidden)));
+  }
 }
 
 // The final norm of `count` rows of the hidden state.

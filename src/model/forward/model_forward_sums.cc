@@ -30,6 +30,7 @@ Model::BatchHalf Model::half_of(int begin, int tokens) const {
   skip(half.rope, config_.rotary_dims / 2 * 2);
   if (config_.full) skip(half.full_rope, config_.full->head_dim);
   skip(half.hidden, config_.hidden);
+  skip(half.layer_inputs, config_.layer_inputs());
   skip(half.chosen, config_.experts.chosen);
   skip(half.chosen_weights, config_.experts.chosen);
   if (begin > 0) {  // a second half

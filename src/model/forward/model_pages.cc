@@ -51,8 +51,11 @@ PageShape Model::page_shape() const {
     most_bytes = std::max(most_bytes, piece_bytes(kv_, layer));
   }
   const StateShape state = state_shape(widest, cut_, rank_);
+  // The last layers may have no state of their own.
+  int end = layers_.end;
+  while (end > layers_.begin && !config_.layer(end - 1).has_state()) --end;
   return {.layer_begin = layers_.begin,
-          .layer_end = layers_.end,
+          .layer_end = end,
           .head_begin = state.heads.begin,
           .head_end = state.heads.end,
           .block_bytes = 2 * most_bytes};

@@ -176,8 +176,8 @@ Range Cut::first_kv_heads(int rank) const {
   return {first_from(own.begin), first_from(own.end)};
 }
 
-Range Cut::ffn(int rank) const {
-  return columns_of(ffn_, ffn_columns_, alignment_.ffn, rank);
+Range Cut::ffn(int rank, int all) const {
+  return columns_of(ffn_, all, alignment_.ffn, rank);
 }
 
 Range Cut::expert_ffn(int rank) const {
@@ -215,8 +215,8 @@ std::vector<LeafStep> Cut::delta_steps(int rank, int columns_of_head) const {
                    [&](int) { return delta_heads_per_leaf_ * columns_of_head; });
 }
 
-std::vector<LeafStep> Cut::ffn_steps(int rank) const {
-  return column_steps(ffn_, ffn_columns_, alignment_.ffn, rank);
+std::vector<LeafStep> Cut::ffn_steps(int rank, int all) const {
+  return column_steps(ffn_, all, alignment_.ffn, rank);
 }
 
 std::vector<LeafStep> Cut::expert_steps(int rank) const {

@@ -56,9 +56,11 @@ class Cut {
   Range kv_heads(int rank) const { return kv_heads(rank, head_count() / heads_per_kv_); }
   Range kv_heads(int rank, int all) const;
   Range first_kv_heads(int rank) const;  // those whose first query head it has: each has one rank
-  Range ffn(int rank) const;             // feed-forward columns
-  Range expert_ffn(int rank) const;      // of each expert
-  Range shared_ffn(int rank) const;      // of the shared experts, cut like the others
+  // Feed-forward columns: of the model's, or of `all` in a layer with more.
+  Range ffn(int rank) const { return ffn(rank, ffn_columns_); }
+  Range ffn(int rank, int all) const;
+  Range expert_ffn(int rank) const;  // of each expert
+  Range shared_ffn(int rank) const;  // of the shared experts, cut like the others
   Range vocabulary(int rank) const;
   // Key heads of the delta rule, each with its value heads.
   Range delta_heads(int rank) const;
@@ -77,7 +79,8 @@ class Cut {
   // The kernels' steps for a rank's columns of a matrix whose products are summed over ranks.
   std::vector<LeafStep> head_steps(int rank, int value_dim) const;
   std::vector<LeafStep> delta_steps(int rank, int columns_of_head) const;
-  std::vector<LeafStep> ffn_steps(int rank) const;
+  std::vector<LeafStep> ffn_steps(int rank) const { return ffn_steps(rank, ffn_columns_); }
+  std::vector<LeafStep> ffn_steps(int rank, int all) const;
   std::vector<LeafStep> expert_steps(int rank) const;
   std::vector<LeafStep> shared_steps(int rank) const;
 

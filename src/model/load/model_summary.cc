@@ -21,6 +21,7 @@ WeightClass class_of(const Weight& weight) {
   if (weight.is_vector) return WeightClass::kNorms;
   switch (weight.role) {
     case Role::kEmbedding:
+    case Role::kLayerEmbedding:
       return WeightClass::kEmbedding;
     case Role::kLogits:
       return WeightClass::kHead;
@@ -39,6 +40,10 @@ WeightClass class_of(const Weight& weight) {
     case Role::kUp:
     case Role::kDown:
       return WeightClass::kFeedForward;
+    case Role::kLayerProjection:
+    case Role::kLayerInputGate:
+    case Role::kLayerInputOut:
+      return WeightClass::kLayerInputs;
     default:
       return WeightClass::kAttention;
   }
@@ -88,7 +93,8 @@ Result<Stored> stored_of(const Weight& weight, const ModelConfig& config,
 
 // A token uses only the chosen experts.
 WeightCount count_of(const Weight& weight, const ModelConfig& config, uint64_t bytes) {
-  const bool is_looked_up = weight.role == Role::kEmbedding && !config.tied_embeddings;
+  const bool is_looked_up = weight.role == Role::kLayerEmbedding ||
+                            (weight.role == Role::kEmbedding && !config.tied_embeddings);
   const uint64_t parameters =
       static_cast<uint64_t>(weight.rows) * static_cast<uint64_t>(weight.columns);
   // All experts have the same size, so the first ones stand for the chosen ones.
@@ -119,8 +125,9 @@ std::string fp8_name(const StoredMatrix& matrix) {
 }  // namespace
 
 std::string_view weight_class_name(WeightClass weight_class) {
-  constexpr std::string_view kNames[] = {"embedding",      "LM head", "attention", "feed-forward",
-                                         "shared experts", "experts", "router",    "norms, biases"};
+  constexpr std::string_view kNames[] = {"embedding",    "LM head",        "attention",
+                                         "feed-forward", "shared experts", "experts",
+                                         "router",       "norms, biases",  "layer inputs"};
   return kNames[static_cast<size_t>(weight_class)];
 }
 
@@ -193,6 +200,7 @@ uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens) {
   constexpr uint64_t kKeysAndValues = 2;
   uint64_t bytes = 0;  // of a page, in all layers
   for (const LayerTraits& layer : config.traits) {
+    if (!layer.has_state()) continue;
     const StateTraits& state = layer.state;
     bytes +=
         kKeysAndValues * static_cast<uint64_t>(state.heads) * page_head_stride(kv, state.key_dim);

@@ -23,8 +23,9 @@ enum class WeightClass {
   kExperts,
   kRouter,
   kNorms,  // and biases
+  kLayerInputs,
 };
-inline constexpr int kWeightClassCount = 8;
+inline constexpr int kWeightClassCount = 9;
 std::string_view weight_class_name(WeightClass weight_class);
 
 struct WeightCount {

@@ -83,7 +83,7 @@ Result<ModelConfig> with_layers(ModelConfig config, int layers) {
   const bool is_sparse = common_layers_have_experts(config);
   std::vector<LayerTraits> common;
   for (const LayerTraits& layer : config.traits) {
-    if (layer.has_experts == is_sparse) common.push_back(layer);
+    if (layer.has_experts == is_sparse && layer.has_state()) common.push_back(layer);
   }
   if (layers < 1 || static_cast<size_t>(layers) > common.size()) {
     return Error{ErrorCode::kInvalidArgument,

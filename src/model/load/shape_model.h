@@ -26,8 +26,8 @@ Result<ShapeModel> parse_shape_model(std::string_view text);
 Result<ModelConfig> read_shape_config(const std::string& shape);
 // Whether the most common kind of layer has experts: those are the layers that are measured.
 bool common_layers_have_experts(const ModelConfig& config);
-// The same model with only the last `layers` of its most common layers. kInvalidArgument if there
-// are fewer.
+// The same model with only the last `layers` of its most common layers, without those that use an
+// earlier one's keys and values. kInvalidArgument if there are fewer.
 Result<ModelConfig> with_layers(ModelConfig config, int layers);
 // The tensors that random weights of this model need.
 std::vector<RandomTensor> random_tensors(const ModelConfig& config);

@@ -10,7 +10,8 @@ constexpr double kDenseKernels = 17;
 constexpr double kExpertKernels = 27;
 constexpr double kLatentKernels = 48;
 constexpr double kRecurrentKernels = 24;  // more than with attention
-constexpr double kDensePartKernels = 8;  // of a dense part in addition to experts
+constexpr double kDensePartKernels = 8;   // of a dense part in addition to experts
+constexpr double kLayerInputKernels = 5;
 
 // In a stage of several ranks: two sums per layer; and per token the step's broadcast, the
 // embeddings and the choice.
@@ -21,11 +22,13 @@ double kernels_of(const LayerTraits& layer) {
   if (layer.is_latent()) return kLatentKernels;
   double kernels = layer.has_experts ? kExpertKernels : kDenseKernels;
   if (layer.has_experts && layer.has(Role::kDown)) kernels += kDensePartKernels;
+  if (layer.has(Role::kLayerInputGate)) kernels += kLayerInputKernels;
   return kernels + (layer.is_recurrent() ? kRecurrentKernels : 0);
 }
 
 bool is_whole(WeightClass weight_class) {
-  return weight_class == WeightClass::kRouter || weight_class == WeightClass::kNorms;
+  return weight_class == WeightClass::kRouter || weight_class == WeightClass::kNorms ||
+         weight_class == WeightClass::kLayerInputs;
 }
 
 }  // namespace

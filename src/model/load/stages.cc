@@ -69,7 +69,8 @@ double best_ends(const Loads& loads, Join join, std::vector<size_t>& ends) {
   for (size_t end = 1; end <= layers; ++end) cost[0][end] = join(0.0, loads.of(0, 0, end));
   for (size_t stage = 1; stage < stages; ++stage) {
     for (size_t end = stage + 1; end <= layers; ++end) {
-      for (size_t begin = stage; begin < end; ++begin) {
+      const size_t begin_max = std::min(end, static_cast<size_t>(loads.bytes.stages_max));
+      for (size_t begin = stage; begin < begin_max; ++begin) {
         const double joined = join(cost[stage - 1][begin], loads.of(stage, begin, end));
         if (joined >= cost[stage][end]) continue;
         cost[stage][end] = joined;
@@ -84,8 +85,17 @@ double best_ends(const Loads& loads, Join join, std::vector<size_t>& ends) {
 
 }  // namespace
 
+int stages_max(const ModelConfig& config) {
+  int most = config.layers;
+  for (const LayerTraits& layer : config.traits) {
+    if (!layer.has_state()) most = std::min(most, layer.state_layer + 1);
+  }
+  return most;
+}
+
 Result<TokenBytes> token_bytes_of(const WeightSource& source, const ModelConfig& config) {
-  TokenBytes bytes{.layers = std::vector<double>(static_cast<size_t>(config.layers), 0.0)};
+  TokenBytes bytes{.layers = std::vector<double>(static_cast<size_t>(config.layers), 0.0),
+                   .stages_max = stages_max(config)};
   for (const Weight& weight : weight_table(config)) {
     // All experts of a layer are alike: the first one stands for the chosen ones.
     if (weight.is_vector || weight.expert > 0) continue;
@@ -93,8 +103,12 @@ Result<TokenBytes> token_bytes_of(const WeightSource& source, const ModelConfig&
     if (weight.layer >= 0) {
       const double times = weight.expert == 0 ? config.experts.chosen : 1;
       bytes.layers[static_cast<size_t>(weight.layer)] += times * stored;
+    } else if (weight.role == Role::kLayerEmbedding) {
+      bytes.embedding += stored / config.vocab_size;
+    } else if (weight.role == Role::kLayerProjection) {
+      bytes.embedding += stored;
     } else if (weight.role == Role::kEmbedding) {
-      bytes.embedding = stored / config.vocab_size;
+      bytes.embedding += stored / config.vocab_size;
       if (config.tied_embeddings) bytes.head = stored;
     } else if (weight.role == Role::kLogits) {
       bytes.head = stored;
@@ -109,6 +123,12 @@ Result<std::vector<Range>> deal_layers(const TokenBytes& bytes, std::span<const 
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("the model has {} layers, too few for {} stages", bytes.layers.size(),
                              shares.size())};
+  }
+  if (shares.size() > static_cast<size_t>(bytes.stages_max)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("the model's last layers use keys and values of layer {}, which must "
+                             "be in their stage: at most {} stages are possible, not {}",
+                             bytes.stages_max - 1, bytes.stages_max, shares.size())};
   }
   const Loads loads(bytes, shares);
   std::vector<size_t> ends;

@@ -2,6 +2,7 @@
 // bytes a token reads; every rank gets the same result.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -18,14 +19,20 @@ struct TokenBytes {
   std::vector<double> layers;
   double embedding = 0;
   double head = 0;
+  int stages_max =
+      std::numeric_limits<int>::max();  // no stage begins with this layer or a later one
 };
+
+// Layers that use the keys and values of earlier ones are in one stage with these, which limits the
+// number of stages.
+int stages_max(const ModelConfig& config);
 
 Result<TokenBytes> token_bytes_of(const WeightSource& source, const ModelConfig& config);
 
 // The layers of each stage: contiguous, at least one each, so that the slowest stage (its bytes,
 // with the embedding in the first and the LM head in the last, divided by its share) is as fast as
 // possible, and the others as even as that allows. kInvalidArgument if there are more stages than
-// layers.
+// possible.
 Result<std::vector<Range>> deal_layers(const TokenBytes& bytes, std::span<const double> shares);
 
 // The sums of the shares of each stage's ranks; `stages` divides their number.

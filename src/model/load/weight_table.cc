@@ -83,6 +83,24 @@ Shape delta_shape_of(Role role, const ModelConfig& config) {
   }
 }
 
+Shape layer_input_shape_of(Role role, const ModelConfig& config) {
+  switch (role) {
+    case Role::kLayerEmbedding:
+      return {config.vocab_size, config.layer_inputs()};
+    case Role::kLayerProjection:
+      return {config.layer_inputs(), config.hidden};
+    case Role::kLayerProjectionNorm:
+      return vector_of(config.layer_input);
+    case Role::kLayerInputGate:
+      return {config.layer_input, config.hidden};
+    case Role::kLayerInputOut:
+      return {config.hidden, config.layer_input};
+    default:
+      LOCKSTEP_CHECK(false);
+      return {};
+  }
+}
+
 Shape experts_shape_of(Role role, const ModelConfig& config) {
   switch (role) {
     case Role::kRouter:
@@ -109,22 +127,9 @@ Shape experts_shape_of(Role role, const ModelConfig& config) {
   }
 }
 
-Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
+Shape attention_shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
   const int query_rank = config.latent.query_rank, kv_heads = layer.state.heads;
   switch (role) {
-    case Role::kEmbedding:
-    case Role::kLogits:
-      return {config.vocab_size, config.hidden};
-    case Role::kFinalNorm:
-    case Role::kAttentionNorm:
-    case Role::kFeedForwardNorm:
-    case Role::kAttentionPostNorm:
-    case Role::kFeedForwardPostNorm:
-    case Role::kRouterNorm:
-    case Role::kExpertsNorm:
-    case Role::kDensePostNorm:
-    case Role::kExpertsPostNorm:
-      return vector_of(config.hidden);
     case Role::kQueryNorm:
       return vector_of(layer.head_dim * (layer.joins_head_norms ? config.heads : 1));
     case Role::kKeyNorm:
@@ -142,15 +147,48 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
       return {kv_heads * layer.head_dim, config.hidden};
     case Role::kAttentionOut:
       return {config.hidden, config.heads * layer.value_dim};
-    case Role::kGate:
-    case Role::kUp:
-      return {config.ffn, config.hidden};
-    case Role::kDown:
-      return {config.hidden, config.ffn};
-    case Role::kLayerScale:
-      return vector_of(1);
     case Role::kSinks:
       return vector_of(config.heads);
+    default:
+      LOCKSTEP_CHECK(false);
+      return {};
+  }
+}
+
+Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
+  switch (role) {
+    case Role::kEmbedding:
+    case Role::kLogits:
+      return {config.vocab_size, config.hidden};
+    case Role::kFinalNorm:
+    case Role::kAttentionNorm:
+    case Role::kFeedForwardNorm:
+    case Role::kAttentionPostNorm:
+    case Role::kFeedForwardPostNorm:
+    case Role::kRouterNorm:
+    case Role::kExpertsNorm:
+    case Role::kDensePostNorm:
+    case Role::kExpertsPostNorm:
+    case Role::kLayerInputNorm:
+      return vector_of(config.hidden);
+    case Role::kQueryNorm:
+    case Role::kKeyNorm:
+    case Role::kQueryBias:
+    case Role::kKeyBias:
+    case Role::kValueBias:
+    case Role::kQuery:
+    case Role::kKey:
+    case Role::kValue:
+    case Role::kAttentionOut:
+    case Role::kSinks:
+      return attention_shape_of(role, config, layer);
+    case Role::kGate:
+    case Role::kUp:
+      return {layer.ffn, config.hidden};
+    case Role::kDown:
+      return {config.hidden, layer.ffn};
+    case Role::kLayerScale:
+      return vector_of(1);
     case Role::kAttentionOutBias:
     case Role::kExpertDownBias:
       return vector_of(config.hidden);
@@ -168,6 +206,12 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
       return experts_shape_of(role, config);
     case Role::kSharedScore:
       return {1, config.hidden};
+    case Role::kLayerEmbedding:
+    case Role::kLayerProjection:
+    case Role::kLayerProjectionNorm:
+    case Role::kLayerInputGate:
+    case Role::kLayerInputOut:
+      return layer_input_shape_of(role, config);
     default:
       return config.delta && layer.is_recurrent() ? delta_shape_of(role, config)
                                                   : latent_shape_of(role, config);
@@ -231,9 +275,9 @@ WeightPart part_of(const Weight& weight, const Cut& cut, int rank) {
     case Split::kKvLatent:
       return {cut.kv_latent(rank), all_columns};
     case Split::kFfn:
-      return {cut.ffn(rank), all_columns};
+      return {cut.ffn(rank, weight.rows), all_columns};
     case Split::kFfnColumns:
-      return {all_rows, cut.ffn(rank)};
+      return {all_rows, cut.ffn(rank, weight.columns)};
     case Split::kExpertFfn:
       return {cut.expert_ffn(rank), all_columns};
     case Split::kExpertFfnColumns:

@@ -208,7 +208,8 @@ class Loader {
 
   void count(const Weight& weight, uint64_t bytes) {
     const bool is_head = config_.tied_embeddings && has_head();
-    const bool is_looked_up = weight.role == Role::kEmbedding && !is_head;
+    const bool is_looked_up =
+        weight.role == Role::kLayerEmbedding || (weight.role == Role::kEmbedding && !is_head);
     weights_.weight_bytes += bytes;
     weights_.read_bytes += bytes;
     if (weight.expert >= 0) {
@@ -220,8 +221,10 @@ class Loader {
     progress_->read_bytes.store(weights_.weight_bytes, std::memory_order_relaxed);
   }
 
-  // The router's input is normed, and then divided by the root of its length.
+  // The router's input is normed, and then divided by the root of its length; a layer's own input
+  // is the sum of two parts, divided by the root of two.
   float factor_of(Role role) const {
+    if (role == Role::kLayerProjectionNorm) return std::sqrt(0.5f);
     return role == Role::kRouterNorm ? 1.0f / std::sqrt(static_cast<float>(config_.hidden)) : 1.0f;
   }
 
@@ -427,7 +430,7 @@ class Loader {
     if (weight.split == Split::kDeltaColumns) {
       return cut_.delta_steps(rank_, weight.columns / cut_.delta_head_count());
     }
-    if (weight.split == Split::kFfnColumns) return cut_.ffn_steps(rank_);
+    if (weight.split == Split::kFfnColumns) return cut_.ffn_steps(rank_, weight.columns);
     if (weight.split == Split::kExpertFfnColumns) return cut_.expert_steps(rank_);
     if (weight.split == Split::kSharedFfnColumns) return cut_.shared_steps(rank_);
     return one_leaf(part.columns.size());
@@ -461,6 +464,10 @@ bool has_split_heads(const WeightSource& source, const Weight& kv_up) {
 bool is_loaded(const Weight& weight, const ModelConfig& config, Range layers) {
   if (weight.layer >= 0) return weight.layer >= layers.begin && weight.layer < layers.end;
   const bool has_embedding = layers.begin == 0, has_head = layers.end == config.layers;
+  const bool is_layer_input = weight.role == Role::kLayerEmbedding ||
+                              weight.role == Role::kLayerProjection ||
+                              weight.role == Role::kLayerProjectionNorm;
+  if (is_layer_input) return has_embedding;
   if (weight.role != Role::kEmbedding) return has_head;
   return has_embedding || (has_head && config.tied_embeddings);
 }
