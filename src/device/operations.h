@@ -167,6 +167,18 @@ struct NormHeads {
   bool operator==(const NormHeads&) const = default;
 };
 
+// x = the norm of (x less its mean), plus the bias: the mean is taken out, then as RmsNorm.
+struct LayerNorm {
+  Slice x;  // (tokens, columns), in place
+  Slice weight;
+  Slice bias;
+  int tokens = 0;
+  int columns = 0;
+  float epsilon = 0;
+
+  bool operator==(const LayerNorm&) const = default;
+};
+
 struct Rope {
   Slice x;      // (tokens, heads, head_dim), in place
   Slice table;  // (tokens, 2, half): cosines, then sines
@@ -254,8 +266,47 @@ struct Attention {
   bool has_sinks = false;
   Slice sinks;   // (heads), see AttentionArgs
   Slice output;  // (tokens, heads, value_dim)
+  // Not 0: tokens from this position on attend only to the positions of their masks; the values
+  // then hold whole keys (KernelTable::attention_chosen), and there is no window.
+  int chosen = 0;
+  Slice mask;  // ChoosePositions' output
+  int mask_words = 0;
 
   bool operator==(const Attention&) const = default;
+};
+
+// The scores by which a token chooses among its positions, for tokens from position `chosen` on:
+// see IndexScoresArgs. A factor common to all scores is left out, since it changes no choice.
+struct IndexScores {
+  LayerPages pages;  // one head of keys, and no values
+  Slice query;       // (tokens, heads, head_dim)
+  Slice weights;     // (tokens, heads)
+  Slice positions;   // as those of Attention, like the next three
+  Slice page_lists;
+  Slice list_offsets;
+  int pages_reached = 0;
+  int tokens = 0;
+  int heads = 0;
+  int chosen = 0;
+  Slice scores;    // (tokens, stride)
+  int stride = 0;  // positions, whole pages
+
+  bool operator==(const IndexScores&) const = default;
+};
+
+// mask[token] = the `chosen` positions with the largest scores, for tokens from position `chosen`
+// on: bit p % 32 of word p / 32. Among equals the lower position wins, a NaN is the worst; numbers
+// without a normal exponent are 0. Words of later pages are undefined.
+struct ChoosePositions {
+  Slice scores;  // (tokens, stride), as IndexScores leaves them
+  int stride = 0;
+  Slice positions;  // int32 (tokens)
+  int tokens = 0;
+  int chosen = 0;
+  Slice mask;          // int32 (tokens, mask_words)
+  int mask_words = 0;  // two for each page
+
+  bool operator==(const ChoosePositions&) const = default;
 };
 
 // x[token][i] += bias[i]
@@ -479,6 +530,6 @@ using Operation =
     std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, HeadSquares,
                  NormHeads, Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows,
                  Scale, Cap, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn, Convolve,
-                 Decay, Sigmoid, Gate, DeltaRule, Activate>;
+                 Decay, Sigmoid, Gate, DeltaRule, Activate, LayerNorm, IndexScores, ChoosePositions>;
 
 }  // namespace lockstep

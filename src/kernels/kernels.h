@@ -196,6 +196,24 @@ struct AttentionArgs {
   float scale;
   const float* sinks;  // (heads), or null
   float* output;       // (heads, value_dim)
+  // A bit for each position, from the lowest of a word on, for attention_chosen alone.
+  const uint32_t* chosen = nullptr;
+};
+// The longest keys of attention over chosen positions.
+inline constexpr int kChosenKeyMax = 1024;
+
+// The scores of the positions of some pages for a token's choice: the sum over the index's heads of
+// weight * max(0, query . key), each product a chain of fused multiply-adds, added in ascending
+// order by fused multiply-adds. Scores of slots that hold no key are undefined.
+struct IndexScoresArgs {
+  PageArgs pages;            // one head of keys, and no values
+  const int32_t* page_list;  // the sequence's pages, by position / kPagePositions
+  int32_t page_begin;        // of the list
+  int32_t page_end;
+  const float* query;    // (heads, head_dim)
+  const float* weights;  // (heads)
+  int32_t heads;
+  float* scores;  // by position
 };
 
 // A causal convolution of each channel by itself over the last `taps` inputs, for one token:
@@ -244,6 +262,10 @@ struct KernelTable {
   void (*rope)(const RopeArgs&);
   void (*store_kv)(const StoreKvArgs&);
   void (*attention)(const AttentionArgs&);
+  // The same as attention over all positions, if all are chosen; without a window. The first
+  // head_dim columns of values are the keys, and head_dim is at most kChosenKeyMax.
+  void (*attention_chosen)(const AttentionArgs&);
+  void (*index_scores)(const IndexScoresArgs&);
   // out[i] = gate[i] * sigmoid(gate[i]) * up[i]; out may be gate or up.
   void (*silu_mul)(const float* gate, const float* up, float* out, size_t count);
   // With gate and up clamped to at most `limit` and up to at least -limit,

@@ -179,4 +179,45 @@ inline const FormatCase& any_format(Random& random) {
   return formats[random() % formats.size()];
 }
 
+inline std::vector<MatrixId> pack_experts(Device& device, Random& random, int experts,
+                                          const FormatCase& format, const Shape& shape) {
+  std::vector<MatrixId> ids;
+  for (int i = 0; i < experts; ++i) {
+    const RandomMatrix stored(format, shape.rows, (shape.columns + 511) / 512 * 512, random());
+    ids.push_back(packed(device, {.stored = stored.matrix,
+                                  .rows = shape.rows,
+                                  .columns = shape.columns,
+                                  .steps = shape.steps,
+                                  .inputs_per_token = 4}));
+  }
+  return ids;
+}
+
+// The products of attention's output: of all heads of a token together, or of each. Returns their
+// operation.
+inline Operation multiply_heads(Device& device, Random& random, const Attention& op, int value_dim,
+                                Output& products) {
+  static std::vector<std::unique_ptr<std::vector<MatrixId>>> kept;
+  const bool together = random() % 2 == 0;
+  const int columns = together ? op.heads * value_dim : value_dim;
+  Shape shape{between(random, 1, 40), columns, {{columns, 0, 1}}};
+  if (together && random() % 2 == 0) shape.steps = random_steps(random, columns);
+  const FormatCase& format = any_format(random);
+  const int rows_of_token = together ? subtrees_of(shape.steps) : op.heads;
+  products.count = static_cast<size_t>(rows_of_token * op.tokens * shape.rows);
+  products.slice = put(device, std::vector<float>(products.count), Access::kHost);
+  if (together) {
+    return Matmul{
+        op.output, op.tokens, {{pack_random(device, random, format, shape), products.slice}}};
+  }
+  std::vector<MatrixId>& matrices = *kept.emplace_back(std::make_unique<std::vector<MatrixId>>());
+  matrices = pack_experts(device, random, op.heads, format, shape);
+  return HeadMatmul{.matrices = &matrices,
+                    .input = op.output,
+                    .input_stride = value_dim,
+                    .tokens = op.tokens,
+                    .output = products.slice,
+                    .output_stride = shape.rows};
+}
+
 }  // namespace lockstep::testing

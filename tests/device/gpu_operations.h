@@ -8,6 +8,7 @@
 #include "device/gpu_compare.h"
 #include "device/gpu_gated_operations.h"
 #include "device/gpu_recurrent_operations.h"
+#include "device/gpu_sparse_operations.h"
 #include "kernels/kernels.h"
 
 namespace lockstep::testing {
@@ -72,20 +73,6 @@ inline std::vector<int32_t> random_choices(Random& random, int tokens, int chose
     all.insert(all.end(), order.begin(), order.begin() + chosen);
   }
   return all;
-}
-
-inline std::vector<MatrixId> pack_experts(Device& device, Random& random, int experts,
-                                          const FormatCase& format, const Shape& shape) {
-  std::vector<MatrixId> ids;
-  for (int i = 0; i < experts; ++i) {
-    const RandomMatrix stored(format, shape.rows, (shape.columns + 511) / 512 * 512, random());
-    ids.push_back(packed(device, {.stored = stored.matrix,
-                                  .rows = shape.rows,
-                                  .columns = shape.columns,
-                                  .steps = shape.steps,
-                                  .inputs_per_token = 4}));
-  }
-  return ids;
 }
 
 inline std::vector<Output> experts(Device& device, Random& random) {
@@ -287,33 +274,6 @@ struct PagesShape {
             .kv_heads = kv_heads};
   }
 };
-
-// The products of attention's output: of all heads of a token together, or of each. Returns their
-// operation.
-inline Operation multiply_heads(Device& device, Random& random, const Attention& op, int value_dim,
-                                Output& products) {
-  static std::vector<std::unique_ptr<std::vector<MatrixId>>> kept;
-  const bool together = random() % 2 == 0;
-  const int columns = together ? op.heads * value_dim : value_dim;
-  Shape shape{between(random, 1, 40), columns, {{columns, 0, 1}}};
-  if (together && random() % 2 == 0) shape.steps = random_steps(random, columns);
-  const FormatCase& format = any_format(random);
-  const int rows_of_token = together ? subtrees_of(shape.steps) : op.heads;
-  products.count = static_cast<size_t>(rows_of_token * op.tokens * shape.rows);
-  products.slice = put(device, std::vector<float>(products.count), Access::kHost);
-  if (together) {
-    return Matmul{
-        op.output, op.tokens, {{pack_random(device, random, format, shape), products.slice}}};
-  }
-  std::vector<MatrixId>& matrices = *kept.emplace_back(std::make_unique<std::vector<MatrixId>>());
-  matrices = pack_experts(device, random, op.heads, format, shape);
-  return HeadMatmul{.matrices = &matrices,
-                    .input = op.output,
-                    .input_stride = value_dim,
-                    .tokens = op.tokens,
-                    .output = products.slice,
-                    .output_stride = shape.rows};
-}
 
 // Keys and values of a sequence, then attention of some of its tokens, and products of that.
 inline std::vector<Output> attention(Device& device, Random& random) {
@@ -566,6 +526,8 @@ inline const NamedCase kCases[] = {
     {"biased norm", biased_norm},
     {"norm and products", norm_and_products},
     {"gated feed-forward", gated_ffn},
+    {"layer norm", layer_norm},
+    {"sparse attention", sparse_attention},
 };
 
 }  // namespace lockstep::testing

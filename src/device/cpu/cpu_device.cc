@@ -184,6 +184,10 @@ const int32_t* CpuDevice::ints(Slice slice, size_t elements) const {
   return reinterpret_cast<const int32_t*>(place(slice, elements));
 }
 
+uint32_t* CpuDevice::words(Slice slice, size_t elements) const {
+  return reinterpret_cast<uint32_t*>(place(slice, elements));
+}
+
 PageArgs CpuDevice::page_args(const LayerPages& pages) const {
   return {.kind = pages.kind,
           .keys = place(pages.keys, 0),

@@ -159,6 +159,7 @@ class CpuDevice : public Device {
   std::byte* place(Slice slice, size_t elements) const;
   float* floats(Slice slice, size_t elements) const;
   const int32_t* ints(Slice slice, size_t elements) const;
+  uint32_t* words(Slice slice, size_t elements) const;
   const Matrix& matrix(MatrixId id) const { return matrices_[static_cast<size_t>(id)]; }
   PageArgs page_args(const LayerPages& pages) const;
   // body(begin, end) over rows of work, each of about `cost` multiply-adds.
@@ -222,6 +223,10 @@ class CpuDevice : public Device {
   void run(const Sigmoid& op);
   void run(const Gate& op);
   void run(const DeltaRule& op);
+  // In cpu_device_sparse.cc.
+  void run(const LayerNorm& op);
+  void run(const IndexScores& op);
+  void run(const ChoosePositions& op);
 
   const KernelTable& kernels_;
   ThreadTeam team_;

@@ -8,6 +8,12 @@
 #include "device/cpu/cpu_device.h"
 
 namespace lockstep {
+namespace {
+
+constexpr int kHeadsOfPass = 16;  // of attention's kernels
+
+}  // namespace
+
 void CpuDevice::run(const Embed& op) {
   const Matrix& m = matrix(op.matrix);
   if (op.tokens == 0) return;
@@ -141,27 +147,38 @@ void CpuDevice::run(const Attention& op) {
   const int32_t* positions = ints(op.positions, tokens);
   const int32_t* offsets = ints(op.list_offsets, tokens);
   const int32_t* lists = ints(op.page_lists, 0);
+  const auto mask_words = static_cast<size_t>(op.mask_words);
+  const uint32_t* mask = op.chosen > 0 ? words(op.mask, tokens * mask_words) : nullptr;
   const int kv_heads = op.pages.kv_heads;
-  const size_t cost = (static_cast<size_t>(*std::max_element(positions, positions + tokens)) + 1) *
-                      head_dim * 2 * static_cast<size_t>(op.heads_per_kv);
-  parallel(op.tokens * kv_heads, cost, [&](int begin, int end) {
+  size_t covered = static_cast<size_t>(*std::max_element(positions, positions + tokens)) + 1;
+  if (op.chosen > 0) covered = std::min(covered, static_cast<size_t>(op.chosen));
+  // A piece of work has the heads of one pass over the pages.
+  const int heads_of_piece = std::min({kHeadsOfPass, op.heads, op.heads_per_kv});
+  const int pieces =
+      (std::min(op.heads, op.heads_per_kv) + heads_of_piece - 1) / heads_of_piece * kv_heads;
+  const size_t cost = covered * head_dim * 2 * static_cast<size_t>(heads_of_piece);
+  parallel(op.tokens * pieces, cost, [&](int begin, int end) {
     for (int item = begin; item < end; ++item) {
-      const auto token = static_cast<size_t>(item / kv_heads);
-      const int kv_head = item % kv_heads;
+      const auto token = static_cast<size_t>(item / pieces);
+      const int kv_head = item % pieces % kv_heads;
       const int group_begin = (op.kv_begin + kv_head) * op.heads_per_kv - op.head_begin;
-      const int first = std::max(0, group_begin);
-      const int last = std::min(op.heads, group_begin + op.heads_per_kv);
+      const int first = std::max(0, group_begin) + item % pieces / kv_heads * heads_of_piece;
+      const int last = std::min({op.heads, group_begin + op.heads_per_kv, first + heads_of_piece});
+      if (first >= last) continue;
       const size_t at = token * heads + static_cast<size_t>(first);
-      kernels_.attention({.pages = pages,
-                          .kv_head = kv_head,
-                          .page_list = lists + offsets[token],
-                          .position = positions[token],
-                          .window = op.window,
-                          .query = query + at * head_dim,
-                          .heads = last - first,
-                          .scale = op.scale,
-                          .sinks = sinks ? sinks + first : nullptr,
-                          .output = output + at * value_dim});
+      const bool is_sparse = mask != nullptr && positions[token] >= op.chosen;
+      const AttentionArgs args{.pages = pages,
+                               .kv_head = kv_head,
+                               .page_list = lists + offsets[token],
+                               .position = positions[token],
+                               .window = op.window,
+                               .query = query + at * head_dim,
+                               .heads = last - first,
+                               .scale = op.scale,
+                               .sinks = sinks ? sinks + first : nullptr,
+                               .output = output + at * value_dim,
+                               .chosen = is_sparse ? mask + token * mask_words : nullptr};
+      is_sparse ? kernels_.attention_chosen(args) : kernels_.attention(args);
     }
   });
 }

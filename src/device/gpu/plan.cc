@@ -64,6 +64,14 @@ std::string_view kernel_name(Kernel kernel) {
       return "convolve";
     case Kernel::kDelta:
       return "delta";
+    case Kernel::kLayerNorm:
+      return "layer_norm";
+    case Kernel::kIndexScores:
+      return "index_scores";
+    case Kernel::kChoosePositions:
+      return "choose_positions";
+    case Kernel::kAttentionChosen:
+      return "attention_chosen";
   }
   return "";
 }

@@ -37,6 +37,10 @@ enum class Kernel : uint8_t {
   kProbe,
   kConvolve,
   kDelta,
+  kLayerNorm,
+  kIndexScores,
+  kChoosePositions,
+  kAttentionChosen,
 };
 
 // "matmul"
@@ -50,7 +54,7 @@ struct KernelVariant {
   friend bool operator==(const KernelVariant&, const KernelVariant&) = default;
 };
 
-inline constexpr size_t kParamBytesMax = 160;
+inline constexpr size_t kParamBytesMax = 168;
 // A long prompt is multiplied in rounds of at most this many tokens, which bounds scratch memory.
 inline constexpr size_t kTokensOfRound = 256;
 
@@ -252,6 +256,12 @@ class Planner {
   StateRanges ranges_of(const StateSlots& states, int tokens) const;
   // `offset`: of the operation's part of a state.
   StatesInfo states_info(const StateSlots& states, size_t offset, int tokens) const;
+  // In plan_sparse.cc.
+  void plan(const LayerNorm& op);
+  void plan(const IndexScores& op);
+  void plan(const ChoosePositions& op);
+  // Some tokens.
+  void plan_chosen_attention(const Attention& op, size_t begin, size_t count);
   void activate(ActivateParams params, std::initializer_list<MemoryRange> reads,
                 const MemoryRange& output, const PlanMatrix* user);
   void elementwise(uint32_t kind, const ElementwiseParams& params,

@@ -24,7 +24,8 @@ size_t part_bytes(const Attention& op) {
 void Planner::plan(const Attention& op) {
   if (op.heads == 0 || op.tokens == 0) return;
   LOCKSTEP_CHECK(op.pages.value_dim <= kValueDimMax);
-  const Split split = split_of(op);
+  const bool is_chosen = op.chosen > 0;  // then a row's pages are not shared
+  const Split split = is_chosen ? Split{} : split_of(op);
   if (split.pages > 0) return plan_split_attention(op, split);
   // With few pages to a dispatch, states are in scratch memory between dispatches.
   const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
@@ -32,7 +33,8 @@ void Planner::plan(const Attention& op) {
       options_.attention_pages_max == 0 ? tokens : own_scratch().bytes / (heads * kStateBytes);
   LOCKSTEP_CHECK(round > 0);
   for (size_t begin = 0; begin < tokens; begin += round) {
-    plan_attention(op, begin, std::min(round, tokens - begin));
+    const size_t count = std::min(round, tokens - begin);
+    is_chosen ? plan_chosen_attention(op, begin, count) : plan_attention(op, begin, count);
   }
 }
 

@@ -16,7 +16,9 @@ constexpr size_t kScratchBytes = size_t{1} << 32;  // no memory is taken
 uint64_t state_bytes(const Attention& op, int position) {
   int positions = position + 1;
   if (op.window > 0) positions = std::min(positions, op.window);
-  const auto of_page = 2 * page_head_stride(op.pages.kind, op.pages.head_dim) *
+  if (op.chosen > 0) positions = std::min(positions, op.chosen);
+  const size_t parts = op.chosen > 0 ? 1 : 2;  // the rows of chosen positions hold keys and values
+  const auto of_page = parts * page_head_stride(op.pages.kind, op.pages.head_dim) *
                        static_cast<size_t>(op.pages.kv_heads);
   return of_page * static_cast<size_t>(positions) / kPagePositions;
 }
@@ -32,6 +34,10 @@ uint64_t state_bytes(const Convolve& op) {
   for (const Convolve::Part& part : op.parts) channels += static_cast<uint64_t>(part.channels);
   return 2 * channels * static_cast<uint64_t>(op.taps - 1) * Slice::kElementBytes *
          static_cast<uint64_t>(op.tokens);
+}
+uint64_t state_bytes(const IndexScores& op, int position) {
+  return page_head_stride(op.pages.kind, op.pages.head_dim) * static_cast<size_t>(position + 1) /
+         kPagePositions;
 }
 
 }  // namespace
@@ -76,6 +82,9 @@ Status PlanDevice::run(const Turns& turn) {
     }
     if (const auto* convolve = std::get_if<Convolve>(&operation)) {
       counts_.bytes += state_bytes(*convolve);
+    }
+    if (const auto* scores = std::get_if<IndexScores>(&operation)) {
+      counts_.bytes += state_bytes(*scores, position_);
     }
     planner_.add(operation);
   }

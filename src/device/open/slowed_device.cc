@@ -107,7 +107,8 @@ double SlowedDevice::read_by(const Attention& op) {
   for (size_t token = 0; token < positions.size(); ++token) {
     if (token + 1 < lists.size() && lists[token + 1] == lists[token]) continue;
     const int reached = positions[token] + 1;
-    read += op.window > 0 ? std::min(op.window, reached) : reached;
+    const int most = op.window > 0 ? op.window : op.chosen;
+    read += most > 0 ? std::min(most, reached) : reached;
   }
   return read * op.pages.kv_heads * (op.pages.head_dim + op.pages.value_dim) * sizeof(float);
 }

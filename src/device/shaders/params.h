@@ -283,6 +283,40 @@ struct AttentionParams {
   float scale;
   uint32_t sharers;      // workgroups of a row
   uint32_t parts_pages;  // of a row
+  // For attention over chosen positions, which tokens from position `chosen` on have.
+  Address mask;
+  uint32_t mask_words;
+  uint32_t chosen;
+};
+
+struct LayerNormParams {
+  Address x;
+  Address weight;
+  Address bias;
+  uint32_t columns;
+  float epsilon;
+};
+
+struct IndexScoresParams {
+  PagesInfo pages;
+  Address query;
+  Address weights;
+  Address positions;
+  Address page_lists;
+  Address list_offsets;
+  Address scores;
+  uint32_t heads;
+  uint32_t chosen;
+  uint32_t stride;  // of a token's scores
+};
+
+struct ChoosePositionsParams {
+  Address scores;
+  Address positions;
+  Address mask;
+  uint32_t stride;
+  uint32_t mask_words;
+  uint32_t chosen;
 };
 
 struct RouteParams {

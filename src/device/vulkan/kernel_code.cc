@@ -11,8 +11,12 @@ namespace {
 #include <spirv/kActivate64.h>
 #include <spirv/kAttention.h>
 #include <spirv/kAttention64.h>
+#include <spirv/kAttentionChosen.h>
+#include <spirv/kAttentionChosen64.h>
 #include <spirv/kAttentionMerge.h>
 #include <spirv/kAttentionMerge64.h>
+#include <spirv/kChoosePositions.h>
+#include <spirv/kChoosePositions64.h>
 #include <spirv/kConvolve.h>
 #include <spirv/kConvolve64.h>
 #include <spirv/kDelta.h>
@@ -25,8 +29,12 @@ namespace {
 #include <spirv/kHeadSquares64.h>
 #include <spirv/kHeads.h>
 #include <spirv/kHeads64.h>
+#include <spirv/kIndexScores.h>
+#include <spirv/kIndexScores64.h>
 #include <spirv/kLatent.h>
 #include <spirv/kLatent64.h>
+#include <spirv/kLayerNorm.h>
+#include <spirv/kLayerNorm64.h>
 #include <spirv/kMatmul.h>
 #include <spirv/kMatmul64.h>
 #include <spirv/kMatmulDot.h>
@@ -78,6 +86,10 @@ std::span<const uint32_t> kernel_code(Kernel kernel, const KernelFeatures& has) 
     LOCKSTEP_KERNEL(kProbe);
     LOCKSTEP_KERNEL(kConvolve);
     LOCKSTEP_KERNEL(kDelta);
+    LOCKSTEP_KERNEL(kLayerNorm);
+    LOCKSTEP_KERNEL(kIndexScores);
+    LOCKSTEP_KERNEL(kChoosePositions);
+    LOCKSTEP_KERNEL(kAttentionChosen);
 #undef LOCKSTEP_KERNEL
   }
   LOCKSTEP_CHECK(false);

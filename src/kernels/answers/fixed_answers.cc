@@ -123,6 +123,40 @@ uint64_t stored_checksum(const KernelTable& table, KvKind kind) {
   return sum.value();
 }
 
+// Whole keys are stored as values; some positions of each page, one page without any.
+uint64_t chosen_checksum(const KernelTable& table, KvKind kind) {
+  SampleRandom random(43);
+  constexpr int kDim = 75, kPositions = 240, kHeads = 18;
+  constexpr size_t kWidth = kDim;
+  const size_t stride = page_head_stride(kind, kDim);
+  std::vector<std::byte> keys(4 * stride), values(4 * stride);
+  const PageArgs pages = {kind, keys.data(), values.data(), stride, kDim, kDim, 1};
+  const std::vector<float> rows = random.units(kPositions * kWidth);
+  const int32_t page_list[] = {2, 0, 3, 1};
+  std::vector<int32_t> page, slot;
+  for (int position = 0; position < kPositions; ++position) {
+    page.push_back(page_list[position / kPagePositions]);
+    slot.push_back(position % kPagePositions);
+  }
+  table.store_kv(
+      {pages, rows.data(), rows.data(), kWidth, kWidth, page.data(), slot.data(), 0, kPositions});
+  AnswerSum sum;
+  const std::vector<float> query = random.units(kHeads * kWidth);
+  std::vector<float> scores(4 * kPagePositions);
+  table.index_scores(
+      {pages, page_list, 0, 4, query.data(), random.units(kHeads).data(), kHeads, scores.data()});
+  scores.resize(kPositions);
+  sum.add(scores);
+  const uint32_t chosen[] = {0x80000001u, 0x00f00000u, 0, 0, ~0u, 0x12345678u, 1u, 0x8000u};
+  std::vector<float> output(kHeads * size_t{41});
+  AttentionArgs args{pages,  0,    page_list, kPositions - 1, 0,     query.data(),
+                     kHeads, 0.5f, nullptr,   output.data(),  chosen};
+  args.pages.value_dim = 41;
+  table.attention_chosen(args);
+  sum.add(output);
+  return sum.value();
+}
+
 uint64_t layers_checksum(const KernelTable& table) {
   SampleRandom random(29);
   std::vector<float> x = random.units(3 * 300);
@@ -212,7 +246,9 @@ std::vector<FixedAnswer> fixed_answers(const KernelTable& table) {
       {"recurrent", 0xf35011a8f7f158a8u, recurrent_checksum(table)},
       {"attention over bf16", 0x72657b483cb9d024u, stored_checksum(table, KvKind::kBF16)},
       {"attention over f16", 0xd6ecbd2615e6e420u, stored_checksum(table, KvKind::kF16)},
-      {"attention over q8", 0x8c75ef1be04a9eeeu, stored_checksum(table, KvKind::kQ8)}};
+      {"attention over q8", 0x8c75ef1be04a9eeeu, stored_checksum(table, KvKind::kQ8)},
+      {"attention over chosen f32", 0x9e048a31ceae1a26u, chosen_checksum(table, KvKind::kF32)},
+      {"attention over chosen q8", 0x4ff89ac2495cd206u, chosen_checksum(table, KvKind::kQ8)}};
 }
 
 FixedAnswer fixed_math_answer() {

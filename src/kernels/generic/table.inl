@@ -25,6 +25,8 @@
 
 #include "kernels/generic/attention.inl"
 
+#include "kernels/generic/chosen.inl"
+
 #include "kernels/generic/layers.inl"
 
 #include "kernels/generic/recurrent.inl"
@@ -41,6 +43,8 @@ constexpr KernelTable kernel_table(const char* name) {
       .rope = rope,
       .store_kv = store_kv,
       .attention = attention,
+      .attention_chosen = attention_chosen,
+      .index_scores = index_scores,
       .silu_mul = silu_mul,
       .clamped_swiglu = clamped_swiglu,
       .add = add_to,

@@ -1,0 +1,113 @@
+// The plan of sparse attention: the index's key, the scores of positions, the choice, and attention
+// over what is chosen. A row's chosen positions have one workgroup.
+#include <algorithm>
+
+#include "base/check.h"
+#include "device/gpu/emit.h"
+#include "device/gpu/plan.h"
+
+namespace lockstep::gpu {
+namespace {
+
+constexpr size_t kRowStateBytes = 8;  // maximum and sum
+
+static_assert(kPositionsOfPage == kGroupSize);  // an invocation for each position
+
+}  // namespace
+
+void Planner::plan(const LayerNorm& op) {
+  if (op.tokens == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const MemoryRange x = memory_.place(op.x, tokens * columns);
+  const MemoryRange weight = memory_.place(op.weight, columns);
+  const MemoryRange bias = memory_.place(op.bias, columns);
+  emit({Kernel::kLayerNorm, {}}, tokens, 1,
+       LayerNormParams{.x = x.begin,
+                       .weight = weight.begin,
+                       .bias = bias.begin,
+                       .columns = static_cast<uint32_t>(columns),
+                       .epsilon = op.epsilon},
+       {x, weight, bias}, {x});
+}
+
+void Planner::plan(const IndexScores& op) {
+  if (op.tokens == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
+  const auto stride = static_cast<size_t>(op.stride);
+  const size_t width = heads * static_cast<size_t>(op.pages.head_dim);
+  size_t pages = stride / kPositionsOfPage;
+  if (op.pages_reached > 0) pages = std::min(pages, static_cast<size_t>(op.pages_reached));
+  const MemoryRange query = memory_.place(op.query, tokens * width);
+  const MemoryRange weights = memory_.place(op.weights, tokens * heads);
+  const MemoryRange positions = memory_.place(op.positions, tokens);
+  const MemoryRange offsets = memory_.place(op.list_offsets, tokens);
+  MemoryRange lists = memory_.whole(op.page_lists);
+  lists.is_partial = true;
+  MemoryRange scores = memory_.place(op.scores, tokens * stride);
+  scores.is_partial = true;
+  emit({Kernel::kIndexScores, {static_cast<uint32_t>(op.pages.kind)}}, pages, tokens,
+       IndexScoresParams{.pages = pages_info(op.pages),
+                         .query = query.begin,
+                         .weights = weights.begin,
+                         .positions = positions.begin,
+                         .page_lists = lists.begin,
+                         .list_offsets = offsets.begin,
+                         .scores = scores.begin,
+                         .heads = static_cast<uint32_t>(op.heads),
+                         .chosen = static_cast<uint32_t>(op.chosen),
+                         .stride = static_cast<uint32_t>(op.stride)},
+       {state_of(op.pages), query, weights, positions, offsets, lists}, {scores});
+}
+
+void Planner::plan(const ChoosePositions& op) {
+  if (op.tokens == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens);
+  MemoryRange scores = memory_.place(op.scores, tokens * static_cast<size_t>(op.stride));
+  scores.is_partial = true;
+  const MemoryRange positions = memory_.place(op.positions, tokens);
+  MemoryRange mask = memory_.place(op.mask, tokens * static_cast<size_t>(op.mask_words));
+  mask.is_partial = true;
+  emit({Kernel::kChoosePositions, {}}, tokens, 1,
+       ChoosePositionsParams{.scores = scores.begin,
+                             .positions = positions.begin,
+                             .mask = mask.begin,
+                             .stride = static_cast<uint32_t>(op.stride),
+                             .mask_words = static_cast<uint32_t>(op.mask_words),
+                             .chosen = static_cast<uint32_t>(op.chosen)},
+       {scores, positions}, {mask});
+}
+
+// A page takes more turns of a loop than in attention of all positions.
+void Planner::plan_chosen_attention(const Attention& op, size_t begin, size_t count) {
+  LOCKSTEP_CHECK(op.window == 0);
+  const auto heads = static_cast<size_t>(op.heads);
+  const AttentionRanges ranges = ranges_of(op, begin, count);
+  MemoryRange mask = rows_at(op.mask, begin, count, static_cast<size_t>(op.mask_words));
+  mask.is_partial = true;
+  const auto pages = static_cast<uint32_t>(ranges.lists.bytes / Slice::kElementBytes);
+  const bool is_cut = options_.attention_pages_max > 0;
+  const uint32_t some = is_cut ? std::max(1u, options_.attention_pages_max / 2) : pages;
+  const MemoryRange states =
+      is_cut ? MemoryRange{own_scratch().begin, count * heads * kRowStateBytes} : MemoryRange{};
+  const PlanMatrix* user = count == static_cast<size_t>(op.tokens) ? user_of(op.output) : nullptr;
+  const PreparedRows prepared = room_for_heads(user, ranges.output, op);
+  AttentionParams params = params_of(op, ranges);
+  params.parts = states.begin;
+  params.prepared = prepared.to;
+  params.mask = mask.begin;
+  params.mask_words = static_cast<uint32_t>(op.mask_words);
+  params.chosen = static_cast<uint32_t>(op.chosen);
+  for (uint32_t page = 0; page < pages; page += some) {
+    params.page_begin = page;
+    params.page_end = std::min(pages, page + some);
+    emit({Kernel::kAttentionChosen,
+          {static_cast<uint32_t>(op.pages.kind), 0, is_cut ? 1u : 0u, prepared.form}},
+         heads, count, params,
+         {state_of(op.pages), ranges.query, ranges.positions, ranges.offsets, ranges.lists,
+          ranges.sinks, states, mask},
+         {ranges.output, states, prepared.prepared.range});
+  }
+  keep(prepared);
+}
+
+}  // namespace lockstep::gpu

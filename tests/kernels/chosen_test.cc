@@ -1,0 +1,210 @@
+// Attention over chosen positions, and the scores of an index, of every instruction set.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/stored_kv.h"
+#include "kernels/test_data.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kPagesMax = 4;
+
+// Keys whose rows are also their values, in pages with garbage beyond the positions.
+struct Rows {
+  Rows(const KernelTable& table, KvKind kind, int head_dim, int value_dim, int positions,
+       uint64_t seed)
+      : positions(positions) {
+    SampleRandom random(seed);
+    stored = random.units(static_cast<size_t>(positions) * static_cast<size_t>(head_dim));
+    const size_t stride = page_head_stride(kind, head_dim);
+    keys.assign(kPagesMax * stride, std::byte{0xff});
+    values.assign(kPagesMax * stride, std::byte{0xff});
+    pages = {kind, keys.data(), values.data(), stride, head_dim, value_dim, 1};
+    std::vector<int32_t> page, slot;
+    for (int position = 0; position < positions; ++position) {
+      page.push_back(list[position / kPagePositions]);
+      slot.push_back(position % kPagePositions);
+    }
+    const auto width = static_cast<size_t>(head_dim);
+    PageArgs whole = pages;
+    whole.value_dim = value_dim > 0 ? head_dim : 0;
+    table.store_kv({whole, stored.data(), stored.data(), width, width, page.data(), slot.data(), 0,
+                    positions});
+    stored = rounded_rows(kind, stored, head_dim);
+  }
+
+  const float* row(int position) const {
+    return stored.data() + static_cast<size_t>(position) * static_cast<size_t>(pages.head_dim);
+  }
+
+  int positions;
+  int32_t list[kPagesMax] = {2, 0, 3, 1};
+  std::vector<float> stored;
+  std::vector<std::byte> keys, values;
+  PageArgs pages{};
+};
+
+std::vector<float> attend(const KernelTable& table, const Rows& rows, int position,
+                          const std::vector<float>& query, int heads, const uint32_t* chosen,
+                          const float* sinks) {
+  std::vector<float> output(static_cast<size_t>(heads) * static_cast<size_t>(rows.pages.value_dim),
+                            kUntouched);
+  const AttentionArgs args{.pages = rows.pages,
+                           .kv_head = 0,
+                           .page_list = rows.list,
+                           .position = position,
+                           .window = 0,
+                           .query = query.data(),
+                           .heads = heads,
+                           .scale = 0.25f,
+                           .sinks = sinks,
+                           .output = output.data(),
+                           .chosen = chosen};
+  chosen != nullptr ? table.attention_chosen(args) : table.attention(args);
+  return output;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+using Mask = std::vector<uint32_t>;
+
+Mask mask_of(const std::vector<int>& positions) {
+  Mask mask(kPagesMax * kPagePositions / 32, 0);
+  for (const int position : positions)
+    mask[static_cast<size_t>(position / 32)] |= 1u << position % 32;
+  return mask;
+}
+
+std::vector<int> all_to(int position) {
+  std::vector<int> positions;
+  for (int i = 0; i <= position; ++i) positions.push_back(i);
+  return positions;
+}
+
+// In double precision.
+void check_softmax(const Rows& rows, const std::vector<int>& chosen, const float* query,
+                   const float* output) {
+  std::vector<double> scores;
+  double maximum = -INFINITY, sum = 0;
+  for (const int position : chosen) {
+    double score = 0;
+    for (int i = 0; i < rows.pages.head_dim; ++i) score += double{query[i]} * rows.row(position)[i];
+    scores.push_back(0.25 * score);
+    maximum = std::max(maximum, scores.back());
+  }
+  for (double& score : scores) sum += score = std::exp(score - maximum);
+  for (int i = 0; i < rows.pages.value_dim; ++i) {
+    double value = 0;
+    for (size_t c = 0; c < chosen.size(); ++c) value += scores[c] / sum * rows.row(chosen[c])[i];
+    CHECK(std::fabs(value - double{output[i]}) < 1e-4);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("attention over all positions, chosen, has the bits of attention") {
+  for (const auto& [table, kind] : tables_and_kinds()) {
+    CAPTURE(std::string(table->name));
+    for (const auto& [head_dim, value_dim] : {std::pair{48, 32}, {36, 36}, {75, 41}, {17, 1}}) {
+      const Rows rows(*table, kind, head_dim, value_dim, 250, 5);
+      SampleRandom random(9);
+      const std::vector<float> query = random.units(static_cast<size_t>(21 * head_dim));
+      const std::vector<float> sinks = random.units(21);
+      for (const int position : {0, 15, 63, 64, 100, 249}) {
+        const Mask mask = mask_of(all_to(position));
+        for (const int heads : {1, 6, 16, 21}) {
+          CHECK(same_bits(attend(*table, rows, position, query, heads, mask.data(), nullptr),
+                          attend(*table, rows, position, query, heads, nullptr, nullptr)));
+          CHECK(same_bits(attend(*table, rows, position, query, heads, mask.data(), sinks.data()),
+                          attend(*table, rows, position, query, heads, nullptr, sinks.data())));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("attention over some positions is their softmax, with the same bits everywhere") {
+  const std::vector<std::vector<int>> choices{
+      {0}, {249}, {5, 70, 71, 200}, {64, 65, 66, 127}, {1, 3, 62, 63, 192, 249}};
+  for (const KvKind kind : kKvKinds) {
+    for (const std::vector<int>& chosen : choices) {
+      const Mask mask = mask_of(chosen);
+      std::vector<float> first;
+      for (const KernelTable* table : available_kernels()) {
+        CAPTURE(std::string(table->name));
+        const Rows rows(*table, kind, 40, 33, 250, 6);
+        SampleRandom random(9);
+        const std::vector<float> query = random.units(18 * 40);
+        const std::vector<float> output =
+            attend(*table, rows, 249, query, 18, mask.data(), nullptr);
+        for (size_t head = 0; head < 18; ++head) {
+          check_softmax(rows, chosen, query.data() + head * 40, output.data() + head * 33);
+        }
+        if (first.empty()) first = output;
+        CHECK(same_bits(first, output));
+      }
+    }
+  }
+}
+
+// Slots of other positions hold garbage here, so none of them is read.
+TEST_CASE("positions that are not chosen do not matter") {
+  for (const auto& [table, kind] : tables_and_kinds()) {
+    CAPTURE(std::string(table->name));
+    Rows rows(*table, kind, 40, 32, 200, 6);
+    SampleRandom random(9);
+    const std::vector<float> query = random.units(3 * 40);
+    const Mask mask = mask_of({3, 130, 131});
+    const std::vector<float> before = attend(*table, rows, 199, query, 3, mask.data(), nullptr);
+    const int32_t slot = 4;
+    const std::vector<float> other(40, 1e20f);
+    PageArgs whole = rows.pages;
+    whole.value_dim = 40;
+    table->store_kv({whole, other.data(), other.data(), 40, 40, &rows.list[0], &slot, 0, 1});
+    table->store_kv({whole, other.data(), other.data(), 40, 40, &rows.list[1], &slot, 0, 1});
+    CHECK(same_bits(before, attend(*table, rows, 199, query, 3, mask.data(), nullptr)));
+  }
+}
+
+TEST_CASE("scores of an index are chains in the order of the definition") {
+  for (const auto& [table, kind] : tables_and_kinds()) {
+    CAPTURE(std::string(table->name));
+    for (const int heads : {1, 4, 7}) {
+      for (const int head_dim : {8, 24, 75}) {
+        const Rows rows(*table, kind, head_dim, 0, 200, 8);
+        SampleRandom random(3);
+        const std::vector<float> query = random.units(static_cast<size_t>(heads * head_dim));
+        const std::vector<float> weights = random.units(static_cast<size_t>(heads));
+        std::vector<float> scores(kPagesMax * kPagePositions, kUntouched);
+        table->index_scores({.pages = rows.pages,
+                             .page_list = rows.list,
+                             .page_begin = 1,
+                             .page_end = 4,
+                             .query = query.data(),
+                             .weights = weights.data(),
+                             .heads = heads,
+                             .scores = scores.data()});
+        CHECK(scores[63] == kUntouched);
+        for (int position = 64; position < 200; ++position) {
+          float score = 0;
+          for (int head = 0; head < heads; ++head) {
+            float product = 0;
+            for (int i = 0; i < head_dim; ++i) {
+              product = std::fma(query[static_cast<size_t>(head * head_dim + i)],
+                                 rows.row(position)[i], product);
+            }
+            score = std::fma(weights[static_cast<size_t>(head)], std::max(product, 0.0f), score);
+          }
+          CHECK(scores[static_cast<size_t>(position)] == score);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace lockstep
