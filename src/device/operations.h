@@ -526,10 +526,10 @@ struct HostTurn {
   bool operator==(const HostTurn&) const = default;
 };
 
-using Operation =
-    std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, HeadSquares,
-                 NormHeads, Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows,
-                 Scale, Cap, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn, Convolve,
-                 Decay, Sigmoid, Gate, DeltaRule, Activate, LayerNorm, IndexScores, ChoosePositions>;
+using Operation = std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm,
+                               HeadSquares, NormHeads, Rope, RotatePairs, HeadMatmul, StoreKv,
+                               Attention, AddBias, ScaleRows, Scale, Cap, Route, ExpertsUp,
+                               ExpertsDown, AddExpertBias, Add, HostTurn, Convolve, Decay, Sigmoid,
+                               Gate, DeltaRule, Activate, LayerNorm, IndexScores, ChoosePositions>;
 
 }  // namespace lockstep

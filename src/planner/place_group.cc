@@ -100,7 +100,7 @@ Result<std::optional<GroupPlan>> GroupPlacer::place(std::vector<size_t> machines
 
 Result<std::optional<GroupPlan>> GroupPlacer::search(const std::vector<size_t>& machines,
                                                      int stages, int streams) {
-  if (stages > facts_.token_bytes.stages_max) return std::optional<GroupPlan>();
+  if (stages > facts_.token_bytes.stages_max()) return std::optional<GroupPlan>();
   Attempt next{.machines = machines, .stages = static_cast<size_t>(stages), .streams = streams};
   if (machines.size() > 1) {
     const auto slowest = cluster_.links.slowest(machines);

@@ -58,7 +58,14 @@ PartLoad part_load(const GroupView& group, const StageView& stage, const RankLoa
 struct Reached {
   double stored = 0;
   double computed = 0;
+  double indexed = 0;  // of layers that choose among them
 };
+
+// Attention covers no more of them than a layer's window or the model's index allows.
+double covered_of(const ModelConfig& config, const LayerTraits& layer, double positions) {
+  if (layer.window > 0) return std::min<double>(layer.window, positions);
+  return config.indexer.chosen > 0 ? std::min<double>(config.indexer.chosen, positions) : positions;
+}
 
 Reached reached(const GroupView& group, const StageView& stage, double positions) {
   const StateTraits& first = group.facts.config.attention_layer().state;
@@ -66,11 +73,17 @@ Reached reached(const GroupView& group, const StageView& stage, double positions
   for (int layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
     const LayerTraits& traits = group.facts.config.layer(layer);
     if (traits.is_recurrent()) continue;
-    const double covered =
-        traits.window > 0 ? std::min<double>(traits.window, positions) : positions;
+    const double covered = covered_of(group.facts.config, traits, positions);
     const double length = static_cast<double>(traits.state.key_dim) / first.key_dim;
-    sum.stored += covered * length * traits.state.heads / first.heads;
+    const bool is_chosen = group.facts.config.indexer.chosen > 0 && covered < positions;
+    // The rows of chosen positions hold keys and values.
+    const double parts = is_chosen ? 0.5 : 1;
+    sum.stored += parts * covered * length * traits.state.heads / first.heads;
     sum.computed += covered * length;
+    if (!is_chosen || !traits.has_index()) continue;
+    // Keys alone, of one head.
+    sum.stored += positions * traits.state.index_dim / (2.0 * first.key_dim * first.heads);
+    sum.indexed += positions;
   }
   return sum;
 }
@@ -99,6 +112,8 @@ StepTime part_time(const GroupView& group, const StageView& stage, size_t rank, 
     time.state =
         fed.state_reads * (positions.stored * state + recurrent) / machine.read_bytes_per_us;
     own.operations += 4.0 * fed.tokens * positions.computed * load.heads * load.state_dim;
+    const IndexerConfig& indexer = group.facts.config.indexer;  // whole on every rank
+    own.operations += 2.0 * fed.tokens * positions.indexed * indexer.heads * indexer.head_dim;
   }
   const double share = static_cast<double>(stage.layers.size()) / group.facts.config.layers;
   time.kernels = group.facts.layer_kernels * share * machine.kernel_us / kLayerParts;

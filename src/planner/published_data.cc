@@ -129,7 +129,8 @@ void add_costs(const Shape& shape, PublishedPoint& point) {
     if (part.weight_class == WeightClass::kHead) {
       head += bytes;
     } else if (part.weight_class == WeightClass::kRouter ||
-               part.weight_class == WeightClass::kNorms) {
+               part.weight_class == WeightClass::kNorms ||
+               part.weight_class == WeightClass::kIndex) {
       whole += bytes;
     } else {
       cut += bytes;

@@ -189,14 +189,15 @@ TEST_CASE("keys and values of each kind cost no more than their rounding, with t
     std::string folder;
     bool is_smooth = false;  // no choice of experts and no activations of 8 bits, which may jump
   };
-  // Grouped, windowed and latent attention, and heads of 8.
+  // Grouped, windowed, latent and sparse attention, and heads of 8.
   for (const Case& each :
        {Case{golden_folder("llama3-bf16"), true}, Case{golden_folder("gptoss-mxfp4")},
-        Case{golden_folder("deepseekv3-bf16")}, Case{kSource + "/models/stories260K", true}}) {
+        Case{golden_folder("deepseekv3-bf16")}, Case{golden_folder("deepseekv32-bf16")},
+        Case{kSource + "/models/stories260K", true}}) {
     const std::string& folder = each.folder;
     CAPTURE(folder);
     std::vector<int32_t> prompt;
-    for (int i = 0; i < 90; ++i) prompt.push_back(3 + i * 37 % 240);
+    for (int i = 0; i < 90; ++i) prompt.push_back(3 + i * 37 % 188);
     const GenerateRequest request = prompt_and_greedy(prompt, 20, 0);
     const Answer whole = run_ranks(folder, {.kv = KvKind::kF32}, {request}).answers[0];
     const Precision usual{};

@@ -65,7 +65,7 @@ TEST_CASE("golden cases on GPUs have the bits of the processor") {
 
 TEST_CASE("each kind of keys and values has the bits of the processor on a GPU") {
   size_t number = 0;
-  for (const char* name : {"llama3-bf16", "gptoss-mxfp4", "deepseekv3-bf16"}) {
+  for (const char* name : {"llama3-bf16", "gptoss-mxfp4", "deepseekv3-bf16", "deepseekv32-bf16"}) {
     CAPTURE(name);
     for (const KvKind kind : {KvKind::kF32, KvKind::kBF16, KvKind::kQ8}) {
       const std::string folder = golden_folder(name);

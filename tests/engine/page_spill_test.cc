@@ -95,6 +95,8 @@ TEST_CASE("pages that one placement saves any other loads, with the bits of comp
       golden_folder("deepseekv3-bf16"),
       golden_folder("deepseekv3-q4-g64"),
       golden_folder("kimik2-q8-g32"),
+      golden_folder("deepseekv32-bf16"),
+      golden_folder("glmdsa-shared-bf16"),
   };
   const std::vector<GenerateRequest> requests{logged_generation_of(text_of_any_model(150, 1), 3),
                                               embedding_of(text_of_any_model(200, 5)),
@@ -177,8 +179,9 @@ TEST_CASE("options that change bits use separate pages") {
 }
 
 TEST_CASE("pages of each kind of keys and values move between placements and the disk") {
-  const GenerateRequest request = logged_generation_of(story_text(200, 1), 4);
-  for (const std::string& model : {std::string(kStories), golden_folder("deepseekv3-bf16")}) {
+  const GenerateRequest request = logged_generation_of(text_of_any_model(200, 1), 4);
+  for (const std::string& model : {std::string(kStories), golden_folder("deepseekv3-bf16"),
+                                   golden_folder("glmdsa-shared-bf16")}) {
     CAPTURE(model);
     for (const KvKind kv : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {
       CAPTURE(kv_kind_name(kv));

@@ -89,6 +89,60 @@ TEST_CASE("the norms of DeepSeek's latents have an epsilon of their own, GLM's h
   CHECK(glm.value().latent.norm_epsilon == 1e-5f);
 }
 
+TEST_CASE("the index of sparse attention, and layers that share one") {
+  const JsonObject sound = parse_json(find_known_shape("glm-5")->config).value().as_object();
+  const auto config = parse_config(dump_json(sound));
+  REQUIRE(config.ok());
+  CHECK((config.value().indexer.heads == 32 && config.value().indexer.head_dim == 128));
+  CHECK((config.value().indexer.chosen == 2048 && config.value().indexer.rotates_pairs));
+  CHECK(config.value().layer(77).state.index_dim == 128);
+  CHECK(config.value().layer(77).has(Role::kIndexQuery));
+  const auto halves = parse_config(find_known_shape("deepseek-v3.2")->config);
+  REQUIRE(halves.ok());
+  CHECK(!halves.value().indexer.rotates_pairs);
+  JsonObject sharing = sound;
+  sharing["num_hidden_layers"] = 3;
+  sharing["indexer_types"] = JsonArray{"full", "shared", "full"};
+  sharing["index_topk_freq"] = 2;
+  sharing["mlp_layer_types"] = JsonArray{"dense", "sparse", "dense"};
+  const auto shared = parse_config(dump_json(sharing));
+  REQUIRE(shared.ok());
+  const LayerTraits& second = shared.value().layer(1);
+  CHECK((second.shares_choice && !second.has_index() && !second.has(Role::kIndexKey)));
+  CHECK((shared.value().layer(2).has_index() && !shared.value().layer(2).shares_choice));
+  CHECK((second.has_experts && !shared.value().layer(2).has_experts));
+  struct Refusal {
+    const char* key;
+    Json value;
+    const char* message;
+  };
+  const Refusal refusals[] = {
+      {"index_topk", nullptr, "\"index_topk\""},
+      {"index_topk", 0, "\"index_topk\" is 0"},
+      {"index_n_heads", -1, "\"index_n_heads\" is -1"},
+      {"index_head_dim", 32, "\"index_head_dim\" is 32, it must be at least \"qk_rope_head_dim\""},
+      {"index_n_heads", 1 << 20, "1048576 indexer heads of 128 elements are too large"},
+      {"q_lora_rank", nullptr, "an indexer without \"q_lora_rank\" is not supported"},
+      {"kv_lora_rank", 1024, "latents of 1088 elements with an indexer are not supported"},
+      {"rope_interleave", false, "\"rope_interleave\": false is not supported"},
+      {"index_topk_freq", 4, "\"index_topk_freq\" is 4 without \"indexer_types\""},
+      {"index_topk_pattern", "FFS", "\"index_topk_pattern\" without \"indexer_types\""},
+      {"indexer_types", JsonArray{"full"}, "\"indexer_types\" must name each layer's type"},
+      {"indexer_types", JsonArray{"shared", "full", "full"}, "begins with \"shared\""},
+      {"indexer_types", JsonArray{"full", "half", "full"}, "the indexer type \"half\" is unknown"},
+      {"mlp_layer_types", JsonArray{"dense"}, "\"mlp_layer_types\" must name each layer's type"},
+      {"mlp_layer_types", JsonArray{"dense", "sparse", "other"}, "the layer type \"other\""}};
+  for (const Refusal& refusal : refusals) {
+    JsonObject file = sound;
+    file["num_hidden_layers"] = 3;
+    file[refusal.key] = refusal.value;
+    CAPTURE(refusal.message);
+    const auto refused = parse_config(dump_json(file));
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().message.find(refusal.message) != std::string::npos);
+  }
+}
+
 TEST_CASE("MiniMax M2 gives rotated dimensions and norms over all heads, in keys of its own") {
   const JsonObject sound = parse_json(find_known_shape("minimax-m2")->config).value().as_object();
   const auto config = parse_config(dump_json(sound));

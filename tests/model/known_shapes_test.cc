@@ -71,6 +71,9 @@ constexpr Published kPublished[] = {
     {"qwen3.5-122b-a10b", 122, 9.8, Counts::kEmbedding},  // the card rounds to "A10B"
     {"qwen3.5-397b-a17b", 397, 17, Counts::kEmbedding},
     {"glm-4.7-flash", 30, 3.3, Counts::kNeither},  // the card rounds to "30B-A3B"
+    // The card gives the 671 and 37 of V3.1; the index has 0.85.
+    {"deepseek-v3.2", 671.9, 38.4, Counts::kEmbedding},
+    {"glm-5", 744, 40, Counts::kNeither},
 };
 
 TEST_CASE("the parameters of each known shape match its publisher's count") {

@@ -155,7 +155,8 @@ TEST_CASE("a page copied from one model's ranks can be used by another, whatever
   const std::string golden = "/tests/data/golden/";
   for (const std::string& model :
        {std::string("/models/stories260K"), golden + "gptoss-mxfp4", golden + "deepseekv3-bf16",
-        golden + "kimik2-q8-g32", golden + "gemma4-dense-bf16", golden + "gemma4-e-bf16"}) {
+        golden + "kimik2-q8-g32", golden + "gemma4-dense-bf16", golden + "gemma4-e-bf16",
+        golden + "deepseekv32-bf16", golden + "glmdsa-shared-bf16"}) {
     CAPTURE(model);
     for (KvKind kv : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {
       CAPTURE(kv_kind_name(kv));

@@ -52,9 +52,9 @@ Error refusal(const QuantiseModelOptions& options) {
 }  // namespace
 
 TEST_CASE("a written folder has the matrices that quantising on load gives, to the bit") {
-  for (const char* name :
-       {"llama3-bf16-tied", "llama3-f16-sharded", "llama-f32", "qwen2-bf16", "qwen3moe-bf16",
-        "deepseekv3-bf16", "glm4moe-bf16", "minimaxm2-bf16", "gemma4-moe-bf16", "gemma4-e-bf16"}) {
+  for (const char* name : {"llama3-bf16-tied", "llama3-f16-sharded", "llama-f32", "qwen2-bf16",
+                           "qwen3moe-bf16", "deepseekv3-bf16", "glm4moe-bf16", "minimaxm2-bf16",
+                           "gemma4-moe-bf16", "gemma4-e-bf16", "glmdsa-bf16"}) {
     CAPTURE(name);
     const TemporaryFolder work;
     const fs::path to = work.path() / "out";

@@ -85,20 +85,32 @@ TEST_CASE("every stage has at least one layer, and more stages than layers are r
   CHECK(refused.error().message == "the model has 2 layers, too few for 3 stages");
 }
 
-TEST_CASE("no stage begins after a layer whose keys and values a last layer uses") {
+TEST_CASE("layers that use keys and values, or a choice of positions, stay in one stage") {
   TokenBytes bytes = equal_layers(6);
-  bytes.stages_max = 2;
+  bytes.joined = {false, false, true, true, true, true};
+  CHECK(bytes.stages_max() == 2);
   CHECK(sizes_of(bytes, {1, 1}) == std::vector<int>{1, 5});
   CHECK(sizes_of(bytes, {1, 100}) == std::vector<int>{1, 5});
   CHECK(sizes_of(bytes, {1}) == std::vector<int>{6});
-  const auto refused = deal_layers(bytes, std::vector<double>{1, 1, 1});
+  const auto joined = [](const char* name) {
+    const auto config =
+        read_config(std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/" + name);
+    REQUIRE(config.ok());
+    return joined_layers(config.value());
+  };
+  const std::vector<bool> gemma = joined("gemma4-e-bf16");
+  CHECK(std::count(gemma.begin(), gemma.end(), false) == 2);
+  CHECK((!gemma[0] && !gemma[1]));
+  CHECK(joined("llama3-bf16") == std::vector<bool>(2, false));
+  bytes.joined = {false, false, true, true, false, true};
+  CHECK(sizes_of(bytes, {1, 1}) == std::vector<int>{4, 2});
+  CHECK(sizes_of(bytes, {1, 1, 1}) == std::vector<int>{1, 3, 2});
+  const auto refused = deal_layers(bytes, std::vector<double>{1, 1, 1, 1});
   REQUIRE(!refused.ok());
+  CHECK(refused.error().code == ErrorCode::kInvalidArgument);
   CHECK(refused.error().message ==
-        "the model's last layers use keys and values of layer 1, which must be in their stage: at "
-        "most 2 stages are possible, not 3");
-  CHECK(
-      stages_max(read_config(std::string(LOCKSTEP_SOURCE_DIR) + "/tests/data/golden/gemma4-e-bf16")
-                     .value()) == 2);
+        "the model has 6 layers in 3 groups that use each other's keys or choices of positions, "
+        "too few for 4 stages");
 }
 
 TEST_CASE("stages that do not determine the time are balanced too") {

@@ -13,13 +13,33 @@
 
 namespace lockstep {
 
-inline constexpr std::array kPlainGoldenCases{
-    "llama-f32",          "llama3-bf16",     "llama3-bf16-long", "llama3-bf16-tied",
-    "llama3-f16-sharded", "mistral-bf16",    "ministral3-bf16",  "ministral3-bf16-l4scale",
-    "qwen2-bf16",         "qwen3-bf16-tied", "qwen3moe-bf16",    "glm4moe-bf16",
-    "deepseekv3-bf16",    "glm47flash-bf16", "minimaxm2-bf16",   "gemma4-dense-bf16",
-    "qwen3next-bf16",     "qwen35-bf16",     "qwen35-f32-tied",  "qwen35moe-bf16",
-    "kimilinear-bf16",    "gemma4-moe-bf16", "gemma4-e-bf16"};
+inline constexpr std::array kPlainGoldenCases{"llama-f32",
+                                              "llama3-bf16",
+                                              "llama3-bf16-long",
+                                              "llama3-bf16-tied",
+                                              "llama3-f16-sharded",
+                                              "mistral-bf16",
+                                              "ministral3-bf16",
+                                              "ministral3-bf16-l4scale",
+                                              "qwen2-bf16",
+                                              "qwen3-bf16-tied",
+                                              "qwen3moe-bf16",
+                                              "glm4moe-bf16",
+                                              "deepseekv3-bf16",
+                                              "glm47flash-bf16",
+                                              "minimaxm2-bf16",
+                                              "gemma4-dense-bf16",
+                                              "qwen3next-bf16",
+                                              "qwen35-bf16",
+                                              "qwen35-f32-tied",
+                                              "qwen35moe-bf16",
+                                              "kimilinear-bf16",
+                                              "gemma4-moe-bf16",
+                                              "gemma4-e-bf16",
+                                              "deepseekv32-bf16",
+                                              "deepseekv32-bf16-dense",
+                                              "glmdsa-bf16",
+                                              "glmdsa-shared-bf16"};
 inline constexpr std::array kQuantisedGoldenCases{
     "llama3-q4-g64",         "llama3-q4-g32-f16-tied", "llama3-q6-g64",      "llama3-q8-g32",
     "llama3-mxfp4",          "qwen2-q4-g64-tied",      "qwen3-q4-g64",       "qwen3moe-q4-g64",
@@ -27,7 +47,8 @@ inline constexpr std::array kQuantisedGoldenCases{
     "deepseekv3-q4-g32-kvb", "deepseekv3-q4-g64",      "kimik2-int4-packed", "kimik2-q8-g32",
     "gptoss-mxfp4",          "kimik25-int4-packed",    "kimik25-q4-g32",     "glm47flash-q4-g64",
     "minimaxm2-fp8",         "minimaxm2-q4-g64",       "qwen3next-q4-g64",   "qwen35-q4-g64",
-    "qwen35moe-q4-g64",      "kimilinear-q4-g32",      "gemma4-moe-q4-g64"};
+    "qwen35moe-q4-g64",      "kimilinear-q4-g32",      "gemma4-moe-q4-g64",  "deepseekv32-fp8",
+    "deepseekv32-q4-g64",    "glmdsa-q4-g64"};
 
 inline std::vector<std::string> all_golden_cases() {
   std::vector<std::string> cases(kPlainGoldenCases.begin(), kPlainGoldenCases.end());

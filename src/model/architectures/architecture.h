@@ -84,8 +84,13 @@ enum class Role {
   kLayerInputGate,  // hidden state to the gate of a layer's own input, from there back, its norm
   kLayerInputOut,
   kLayerInputNorm,
+  kIndexQuery,  // sparse attention: the query's latent to the heads of the index
+  kIndexKey,    // hidden state to the one key of the index, its layer norm
+  kIndexKeyNorm,
+  kIndexKeyNormBias,
+  kIndexWeights,  // hidden state to the weight of each head of the index
 };
-inline constexpr int kRoleCount = 69;
+inline constexpr int kRoleCount = 74;
 
 enum class Split {
   kWhole,        // on every rank: norms, the router (cutting it costs an exchange)
@@ -121,6 +126,7 @@ enum class When {
   kSeparateInput,  // or not
   kOwnKeys,        // keys and values are not an earlier layer's
   kLayerInputs,
+  kIndexer,  // the layer chooses positions itself
 };
 
 // Biases, norms and sinks are not kinds of their own: a layer has those that its weights list.
@@ -183,8 +189,10 @@ struct Architecture {
   bool has_grouped_delta = false;  // the inputs of the delta rule are grouped by key head
   // Norms of the hidden state and of heads are stored as their weight less 1, except by MLX.
   bool lowers_norms = false;
-  bool decays_channels = false;    // the delta rule: each row of a state has a decay of its own
-  bool normalises_chosen = false;  // the weights of the chosen experts, if the file does not say
+  bool decays_channels = false;      // the delta rule: each row of a state has a decay of its own
+  bool normalises_chosen = false;    // the weights of the chosen experts, if the file does not say
+  bool has_indexer = false;          // attention covers chosen positions: ModelConfig::indexer
+  bool rotates_index_pairs = false;  // the default of "indexer_rope_interleave"
 };
 
 // Null if there is none of that name.

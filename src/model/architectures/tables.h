@@ -21,5 +21,7 @@ extern const Architecture kQwen3Next;    // Qwen3-Next, Qwen3-Coder-Next
 extern const Architecture kQwen35;       // Qwen 3.5, dense
 extern const Architecture kQwen35Moe;    // Qwen 3.5 with experts
 extern const Architecture kKimiLinear;   // Kimi Linear 48B
+extern const Architecture kDeepseekV32;  // DeepSeek V3.2
+extern const Architecture kGlmMoeDsa;    // GLM 5 and 5.2
 
 }  // namespace lockstep

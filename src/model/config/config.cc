@@ -177,6 +177,7 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   config.value_dim = config.head_dim;
   config.traits.resize(static_cast<size_t>(config.layers));
   TRY(read_latent(file, config));
+  TRY(read_indexer(file, config));
   if (!is_latent(config) && (config.head_dim % 2 != 0 || config.head_dim > kHeadDimMax)) {
     return unsupported(fmt::format("\"head_dim\" is {}, it must be even and at most {}",
                                    config.head_dim, kHeadDimMax));

@@ -37,6 +37,17 @@ struct LatentConfig {
   int rows() const { return query_rank + kv_rank + rope; }
 };
 
+// The index of sparse attention: a token attends to the `chosen` best of the positions so far, or
+// to all of them while there are no more. Scores: IndexScores in device/operations.h.
+struct IndexerConfig {
+  int heads = 0;
+  int head_dim = 0;
+  int chosen = 0;              // 0: the model has no index
+  bool rotates_pairs = false;  // neighbours turn together, instead of halves
+};
+// The epsilon of its key's layer norm.
+inline constexpr float kIndexNormEpsilon = 1e-6f;
+
 // "llama3" of Hugging Face's rope_scaling: low frequencies are divided by `factor`, high ones kept,
 // and those between blended.
 struct Llama3Rope {
@@ -140,6 +151,7 @@ struct ModelConfig {
   std::optional<DeltaConfig> delta;
   int layer_input = 0;  // numbers of a token's own input of each layer; 0: none
   LatentConfig latent;
+  IndexerConfig indexer;
   ExpertsConfig experts;
   std::vector<LayerTraits> traits;  // (layers)
 

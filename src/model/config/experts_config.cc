@@ -61,6 +61,24 @@ Status check(const ExpertsConfig& experts, int layers) {
   return Ok{};
 }
 
+// GLM 5 names each layer's kind.
+Status read_typed_layers(const Json& file, ModelConfig& config) {
+  const Json* types = find(file, "mlp_layer_types");
+  if (!types || types->is_null()) return Ok{};
+  if (!types->is_array() || types->get_array().size() != config.traits.size()) {
+    return corrupt("\"mlp_layer_types\" must name each layer's type");
+  }
+  for (size_t layer = 0; layer < config.traits.size(); ++layer) {
+    const Json& type = types->get_array()[layer];
+    if (type != "dense" && type != "sparse") {
+      return unsupported(fmt::format(
+          "the layer type {} is unknown here; known are dense and sparse", dump_json(type)));
+    }
+    config.traits[layer].has_experts = type == "sparse";
+  }
+  return Ok{};
+}
+
 Status read_layers(const Json& file, ModelConfig& config) {
   const int first = TRY(count_or_none(file, "first_k_dense_replace"));
   const int frequency = TRY(size_or(file, "moe_layer_freq", 1));
@@ -70,6 +88,7 @@ Status read_layers(const Json& file, ModelConfig& config) {
         layer >= first && layer % frequency == 0 && (layer + 1) % sparse_step == 0;
     config.traits[static_cast<size_t>(layer)].has_experts = is_sparse;
   }
+  TRY(read_typed_layers(file, config));
   const Json* dense = find(file, "mlp_only_layers");
   if (!dense || dense->is_null()) return Ok{};
   if (!dense->is_array()) return corrupt("\"mlp_only_layers\" must be an array of layers");

@@ -438,6 +438,31 @@ constexpr std::string_view kGemma4E4b = R"(
  "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}, "tie_word_embeddings":
  true})";
 
+constexpr std::string_view kDeepseekV32Shape = R"(
+{"architectures": ["DeepseekV32ForCausalLM"], "vocab_size": 129280, "hidden_size": 7168,
+ "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
+ "num_attention_heads": 128, "num_key_value_heads": 128, "q_lora_rank": 1536,
+ "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+ "index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048,
+ "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 8,
+ "topk_group": 4, "first_k_dense_replace": 3, "moe_layer_freq": 1, "scoring_func": "sigmoid",
+ "norm_topk_prob": true, "routed_scaling_factor": 2.5, "max_position_embeddings": 163840,
+ "rms_norm_eps": 1e-06, "rope_theta": 10000, "rope_scaling": {"type": "yarn", "factor": 40,
+ "original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
+ "mscale_all_dim": 1.0}, "tie_word_embeddings": false})";
+
+constexpr std::string_view kGlm5 = R"(
+{"architectures": ["GlmMoeDsaForCausalLM"], "vocab_size": 154880, "hidden_size": 6144,
+ "intermediate_size": 12288, "moe_intermediate_size": 2048, "num_hidden_layers": 78,
+ "num_attention_heads": 64, "num_key_value_heads": 64, "q_lora_rank": 2048,
+ "kv_lora_rank": 512, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256,
+ "index_n_heads": 32, "index_head_dim": 128, "index_topk": 2048, "indexer_rope_interleave": true,
+ "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1,
+ "topk_group": 1, "first_k_dense_replace": 3, "moe_layer_freq": 1, "scoring_func": "sigmoid",
+ "norm_topk_prob": true, "routed_scaling_factor": 2.5, "max_position_embeddings": 202752,
+ "rms_norm_eps": 1e-05, "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"},
+ "tie_word_embeddings": false})";
+
 constexpr KnownShape kShapes[] = {
     {"llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct", kLlama321b},
     {"llama-3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", kLlama323b},
@@ -484,6 +509,8 @@ constexpr KnownShape kShapes[] = {
     {"gemma-4-26b-a4b", "google/gemma-4-26B-A4B-it", kGemma426bA4b},
     {"gemma-4-e4b", "google/gemma-4-E4B-it", kGemma4E4b},
     {"gemma-4-e2b", "google/gemma-4-E2B-it", kGemma4E2b},
+    {"deepseek-v3.2", "deepseek-ai/DeepSeek-V3.2", kDeepseekV32Shape},
+    {"glm-5", "zai-org/GLM-5", kGlm5},
 };
 
 }  // namespace

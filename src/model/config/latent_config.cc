@@ -1,8 +1,44 @@
 #include "model/config/latent_config.h"
 
+#include "kernels/kernels.h"
 #include "model/config/config_fields.h"
 
 namespace lockstep {
+namespace {
+
+// Files that lack the list may describe it by a rule, which is not read.
+Status refuse_indexer_rules(const Json& file) {
+  const int64_t frequency = TRY(get_int(file, "index_topk_freq")).value_or(1);
+  if (frequency != 1) {
+    return unsupported(fmt::format(
+        "\"index_topk_freq\" is {} without \"indexer_types\", which is not supported", frequency));
+  }
+  const Json* pattern = find(file, "index_topk_pattern");
+  if (!pattern || pattern->is_null()) return Ok{};
+  return unsupported("\"index_topk_pattern\" without \"indexer_types\" is not supported");
+}
+
+Status read_indexer_types(const Json& file, ModelConfig& config) {
+  const Json* types = find(file, "indexer_types");
+  if (!types || types->is_null()) return refuse_indexer_rules(file);
+  if (!types->is_array() || types->get_array().size() != config.traits.size()) {
+    return corrupt("\"indexer_types\" must name each layer's type");
+  }
+  for (size_t layer = 0; layer < config.traits.size(); ++layer) {
+    const Json& type = types->get_array()[layer];
+    if (type != "full" && type != "shared") {
+      return unsupported(fmt::format(
+          "the indexer type {} is unknown here; known are full and shared", dump_json(type)));
+    }
+    config.traits[layer].shares_choice = type == "shared";
+  }
+  if (config.traits[0].shares_choice) {
+    return corrupt("\"indexer_types\" begins with \"shared\", but no layer is before the first");
+  }
+  return Ok{};
+}
+
+}  // namespace
 
 Status read_latent(const Json& file, ModelConfig& config) {
   if (config.architecture->dense.mixer != Mixer::kLatentAttention) return Ok{};
@@ -26,6 +62,35 @@ Status read_latent(const Json& file, ModelConfig& config) {
   config.value_dim = latent.value;
   config.kv_heads = config.heads;  // every head computes its own keys and values from the latent
   return Ok{};
+}
+
+Status read_indexer(const Json& file, ModelConfig& config) {
+  if (!config.architecture->has_indexer) return Ok{};
+  const LatentConfig& latent = config.latent;
+  if (latent.query_rank == 0) {
+    return unsupported("an indexer without \"q_lora_rank\" is not supported");
+  }
+  IndexerConfig& indexer = config.indexer;
+  indexer.heads = TRY(size_or(file, "index_n_heads", std::nullopt));
+  indexer.head_dim = TRY(size_or(file, "index_head_dim", std::nullopt));
+  indexer.chosen = TRY(size_or(file, "index_topk", std::nullopt));
+  if (int64_t{indexer.heads} * indexer.head_dim > kSizeMax) {
+    return corrupt(fmt::format("{} indexer heads of {} elements are too large", indexer.heads,
+                               indexer.head_dim));
+  }
+  if (indexer.head_dim < latent.rope) {
+    return corrupt(fmt::format(
+        "\"index_head_dim\" is {}, it must be at least \"qk_rope_head_dim\", which is {}",
+        indexer.head_dim, latent.rope));
+  }
+  if (latent.kv_rank + latent.rope > kChosenKeyMax) {
+    return unsupported(
+        fmt::format("latents of {} elements with an indexer are not supported, at most {} are",
+                    latent.kv_rank + latent.rope, kChosenKeyMax));
+  }
+  indexer.rotates_pairs = TRY(get_bool(file, "indexer_rope_interleave"))
+                              .value_or(config.architecture->rotates_index_pairs);
+  return read_indexer_types(file, config);
 }
 
 }  // namespace lockstep

@@ -57,6 +57,8 @@ bool is_stored(When when, const ModelConfig& config, int layer) {
       return config.architecture->has_grouped_delta;
     case When::kSeparateInput:
       return !config.architecture->has_grouped_delta;
+    case When::kIndexer:
+      return config.indexer.chosen > 0 && !config.layer(layer).shares_choice;
   }
   LOCKSTEP_CHECK(false);
   return false;
@@ -79,6 +81,7 @@ void resolve_traits(ModelConfig& config) {
     traits.gates_output = config.architecture->gates_attention && !traits.is_recurrent();
     if (traits.ffn == 0) traits.ffn = config.ffn;
     traits.state = state_of(traits.mixer, config, is_full);
+    traits.state.index_dim = traits.shares_choice ? 0 : config.indexer.head_dim;
     for (const std::span<const WeightSpec> specs :
          {config.mixer_weights(layer), kind.feed_forward_weights}) {
       for (const WeightSpec& spec : specs) {

@@ -1,7 +1,7 @@
 // LayerTraits: what one layer of a model has, resolved once, when its config is read, from the
 // architecture's table and from config.json. The loader, the forward pass, pages of state, the
-// planner and summaries ask the layer and not the architecture. Another kind of state (a ring), a
-// sparse index or further residual streams would be described here. Immutable.
+// planner and summaries ask the layer and not the architecture. Another kind of state (a ring) or
+// further residual streams would be described here. Immutable.
 #pragma once
 
 #include <bitset>
@@ -12,13 +12,15 @@ namespace lockstep {
 
 struct ModelConfig;
 
-// The state that a layer keeps of each position: heads of keys and values, in pages. A recurrent
-// layer has none: it keeps one state of a sequence (ModelConfig::delta).
+// The state that a layer keeps of each position: heads of keys and values, and the key of its
+// index, in pages. A recurrent layer has none: it keeps one state of a sequence
+// (ModelConfig::delta).
 struct StateTraits {
   int heads = 0;           // in the whole model
   bool is_shared = false;  // one head for all query heads, so that every rank has it: a latent
   int key_dim = 0;         // of one head
   int value_dim = 0;       // at most key_dim
+  int index_dim = 0;       // of the one key of its index, which every rank has; 0: it has none
 };
 
 struct LayerTraits {
@@ -35,6 +37,8 @@ struct LayerTraits {
   bool has_full_rope = false;  // by the angles of ModelConfig::full
   bool gates_output = false;   // each head of the query projection is a query and a gate
   int ffn = 0;                 // columns of the dense feed-forward part
+  // If the model has an index: attends to the positions that the layer before it has chosen.
+  bool shares_choice = false;
   StateTraits state;
   int state_layer = -1;  // attention reads the state of this earlier layer; -1: its own
   std::bitset<kRoleCount> weights;
@@ -47,6 +51,7 @@ struct LayerTraits {
   // The vectors of a token that are summed over ranks after the feed-forward part: the dense part
   // and the experts apart, if each has a norm of its own.
   int feed_forward_sums() const { return has(Role::kExpertsPostNorm) ? 2 : 1; }
+  bool has_index() const { return state.index_dim > 0; }
 };
 
 // Whether a checkpoint of this model has the weights of such a row.

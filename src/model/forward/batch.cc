@@ -26,7 +26,8 @@ bool is_within_limits(const Batch& batch, const BatchLimits& limits) {
   if (!has_room(batch, limits)) return false;
   for (size_t i = 0; i < batch.tokens.size(); ++i) {
     if (!within(batch.tokens[i], static_cast<size_t>(limits.vocab_size))) return false;
-    if (batch.positions[i] < 0 || batch.list_offsets[i] < 0) return false;
+    if (!within(batch.positions[i], static_cast<size_t>(limits.positions_max))) return false;
+    if (batch.list_offsets[i] < 0) return false;
     const int64_t entry = int64_t{batch.list_offsets[i]} + batch.positions[i] / kPagePositions;
     if (entry >= static_cast<int64_t>(batch.page_lists.size())) return false;
   }

@@ -16,7 +16,8 @@ struct BatchLimits {
   int page_list_entries_max = 0;
   int pages = 0;
   int vocab_size = 0;
-  int states = 0;  // of recurrent layers; 0 if the model has none
+  int states = 0;                 // of recurrent layers; 0 if the model has none
+  int positions_max = INT32_MAX;  // of a sequence
 };
 
 struct Batch {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "model/load/sequence_state.h"
+
 namespace lockstep {
 namespace {
 
@@ -16,6 +18,7 @@ class Allocator {
     TRY(allocate_latents());
     TRY(allocate_delta());
     TRY(allocate_layer_inputs());
+    if (config().indexer.chosen > 0) TRY(allocate_index());
     TRY(allocate_feed_forward());
     TRY(allocate_exchanges());
     return buffers_;
@@ -139,6 +142,30 @@ class Allocator {
     return Ok{};
   }
 
+  // Scores are computed for some tokens at a time if those of all are many. No choice is made where
+  // all positions that a sequence may have are chosen.
+  Status allocate_index() {
+    constexpr size_t kScoreBytesMax = size_t{64} << 20;
+    const IndexerConfig& indexer = config().indexer;
+    const auto heads = static_cast<size_t>(indexer.heads);
+    const auto head_dim = static_cast<size_t>(indexer.head_dim);
+    TRY(allocate(head_dim, {&buffers_.index_key}));
+    const size_t pages = std::min(memory_.page_list_entries_max,
+                                  static_cast<size_t>(pages_for(config().positions_max)));
+    const size_t positions = pages * kPagePositions;
+    if (positions <= static_cast<size_t>(indexer.chosen)) return Ok{};
+    const size_t fitting = std::max<size_t>(1, kScoreBytesMax / (positions * sizeof(float)));
+    const size_t tokens = std::min(memory_.tokens_max, fitting);
+    buffers_.index_pages = static_cast<int>(pages);
+    buffers_.index_tokens = static_cast<int>(tokens);
+    TRY(allocate(heads * head_dim, {&buffers_.index_query}));
+    TRY(allocate(heads, {&buffers_.index_weights}));
+    TRY(allocate(pages * kMaskWordsOfPage, {&buffers_.mask}));
+    const size_t bytes = tokens * positions * sizeof(float);
+    buffers_.index_scores = {TRY(device_.allocate(bytes, Access::kDevice)), 0};
+    return Ok{};
+  }
+
   Status allocate_feed_forward() {
     PassBuffers& b = buffers_;
     const int rank = memory_.rank;
@@ -198,14 +225,19 @@ size_t StateShape::bytes(KvKind kind) const {
   return static_cast<size_t>(heads.size()) * page_head_stride(kind, key_dim);
 }
 
+size_t StateShape::index_bytes(KvKind kind) const {
+  return index_dim > 0 ? page_head_stride(kind, index_dim) : 0;
+}
+
 StateShape state_shape(const StateTraits& state, const Cut& cut, int rank) {
   const Range heads = state.is_shared ? Range{0, state.heads} : cut.kv_heads(rank, state.heads);
-  return {heads, state.key_dim, state.value_dim};
+  return {heads, state.key_dim, state.value_dim, state.index_dim};
 }
 
 Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
   StateBuffer state;
   state.layers.resize(static_cast<size_t>(memory.config.layers));
+  state.indexes.resize(state.layers.size());
   size_t page_stride = 0;
   for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {
     if (!memory.config.layer(layer).has_state()) continue;
@@ -218,13 +250,22 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
                                                 .value_dim = shape.value_dim,
                                                 .kv_heads = shape.heads.size()};
     page_stride += 2 * elements;
+    if (shape.index_dim == 0) continue;
+    state.indexes[static_cast<size_t>(layer)] = {.kind = memory.kv,
+                                                 .keys = {.offset = page_stride},
+                                                 .values = {.offset = page_stride},
+                                                 .head_dim = shape.index_dim,
+                                                 .kv_heads = 1};
+    page_stride += shape.index_bytes(memory.kv) / Slice::kElementBytes;
   }
   state.page_bytes = page_stride * Slice::kElementBytes;
   state.bytes = state.page_bytes * memory.pages;
   const BufferId buffer = TRY(device.allocate(state.bytes, Access::kDevice));
-  for (LayerPages& pages : state.layers) {
-    pages.keys.buffer = pages.values.buffer = buffer;
-    pages.page_stride = page_stride;
+  for (std::vector<LayerPages>* all : {&state.layers, &state.indexes}) {
+    for (LayerPages& pages : *all) {
+      pages.keys.buffer = pages.values.buffer = buffer;
+      pages.page_stride = page_stride;
+    }
   }
   for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {
     const int from = memory.config.layer(layer).state_layer;

@@ -46,8 +46,16 @@ struct PassBuffers {
   Slice delta_query_norm, delta_key_norm;  // (key_dim): they make norms of RMS norms
   Slice gated_query, query_gate;           // of attention whose output has a gate
   Slice shared_score;
+  // The index has a key, queries and weights of its heads, the scores of `index_tokens` tokens, and
+  // a bit for each position of every token.
+  Slice index_key, index_query, index_weights, index_scores, mask;
+  int index_tokens = 0;
+  int index_pages = 0;  // that a sequence may have
   BufferId partials{}, sum{}, second_partials{}, second_sum{}, logits{};
 };
+
+// A bit for each position.
+inline constexpr int kMaskWordsOfPage = kPagePositions / 32;
 
 // Whether there are `embedding_factor`, `layer_factor` and `ones`, which the model writes once.
 bool needs_constants(const ModelConfig& config);
@@ -60,14 +68,17 @@ struct StateShape {
   Range heads;  // of keys and values
   int key_dim = 0;
   int value_dim = 0;
+  int index_dim = 0;
 
-  size_t bytes(KvKind kind) const;  // of a page: keys, or values, which lie as far apart
+  size_t bytes(KvKind kind) const;        // of a page: keys, or values, which lie as far apart
+  size_t index_bytes(KvKind kind) const;  // of a page
 };
 StateShape state_shape(const StateTraits& state, const Cut& cut, int rank);
 
 // A page holds its positions for all layers, so that a short sequence touches little memory.
 struct StateBuffer {
-  std::vector<LayerPages> layers;  // (all layers), set for this stage's
+  std::vector<LayerPages> layers;   // (all layers), set for this stage's
+  std::vector<LayerPages> indexes;  // of keys alone; the same, for layers that have an index
   uint64_t page_bytes = 0;
   uint64_t bytes = 0;
 };

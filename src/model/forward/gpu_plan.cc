@@ -17,7 +17,13 @@ uint64_t state_bytes_read(const ModelConfig& config, const Cut& cut, int positio
     const LayerTraits& traits = config.layer(layer);
     int positions = position + 1;
     if (traits.window > 0) positions = std::min(positions, traits.window);
-    const size_t of_page = 2 * state_shape(traits.state, cut, 0).bytes(kKvDefault);
+    const StateShape state = state_shape(traits.state, cut, 0);
+    size_t of_page = 2 * state.bytes(kKvDefault);
+    if (config.indexer.chosen > 0 && positions > config.indexer.chosen) {
+      bytes += state.index_bytes(kKvDefault) * static_cast<size_t>(positions) / kPagePositions;
+      positions = config.indexer.chosen;
+      of_page /= 2;  // the rows of chosen positions hold keys and values
+    }
     bytes += of_page * static_cast<size_t>(positions) / kPagePositions;
   }
   if (config.delta) bytes += 2 * recurrent_bytes(config);  // read and written

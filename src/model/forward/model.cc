@@ -41,7 +41,8 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& g
                            .page_list_entries_max = options.page_list_entries_max,
                            .pages = options.pages,
                            .vocab_size = config.vocab_size,
-                           .states = config.delta ? options.states : 0};
+                           .states = config.delta ? options.states : 0,
+                           .positions_max = config.positions_max};
   std::unique_ptr<Model> model(new Model(options, std::move(cut), group, device, limits));
   const WeightShare share{model->cut_, group.rank(), model->layers_};
   const LoadContext context{*options.source, config, share, device, options.progress};

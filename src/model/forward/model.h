@@ -160,6 +160,11 @@ class Model {
   void convolve(int layer, const DeltaShape& shape, BatchHalf& half);
   StateSlots state_slots(int layer, const BatchHalf& half) const;
   void take_gates_apart(int heads, int head_dim, const BatchHalf& half);
+  // In model_forward_sparse.cc.
+  bool is_choosing(int layer) const;
+  void store_index_key(int layer, const BatchHalf& half);
+  void choose_positions(int layer, const BatchHalf& half);
+  void rotate_index(Slice x, int heads, const BatchHalf& half);
   void mix(int layer, const BatchHalf& half);
   void finish_attention(int layer, BatchHalf& half);
   void feed_forward(int layer, BatchHalf& half);
@@ -218,6 +223,7 @@ class Model {
   // Scratch, kept so that a pass allocates nothing.
   std::vector<Turn> turns_;  // of the current pass
   int pages_reached_ = 0;    // by the sequences of the batch, rounded up
+  bool is_sparse_ = false;   // a token of the batch does not attend to all positions so far
   std::vector<int32_t> places_, own_rows_, page_, slot_;
   std::vector<float> factors_, rope_;
   std::vector<size_t> embedded_ends_, part_ends_;

@@ -85,6 +85,7 @@ void Model::write_batch(const Batch& batch) {
   // Powers of two, so that most passes queue the same operations as the one before.
   pages_reached_ =
       static_cast<int>(std::bit_ceil(static_cast<uint32_t>(last / kPagePositions + 1)));
+  is_sparse_ = buffers_.index_pages > 0 && last >= config_.indexer.chosen;
   device_.write_ints(buffers_.positions, batch.positions);
   device_.write_ints(buffers_.list_offsets, batch.list_offsets);
   device_.write_ints(buffers_.page_lists, batch.page_lists);
@@ -141,15 +142,18 @@ void Model::finish_attention(int layer, BatchHalf& half) {
 
 // Stores this step's keys and values, if the layer has its own, and lets the queries attend. With
 // latent attention the one key/value head is the latent, its value is the first part of the key,
-// and each head maps the result to its own value.
+// and each head maps the result to its own value. Where positions are chosen, whole keys are stored
+// as values, so that a position's key is also found in one piece.
 void Model::mix(int layer, const BatchHalf& half) {
   const LayerPages& pages = state_.layers[static_cast<size_t>(layer)];
+  LayerPages stored = pages;
+  if (config_.indexer.chosen > 0) stored.value_dim = stored.head_dim;
   const LayerTraits& traits = config_.layer(layer);
   const bool is_latent = traits.is_latent();
   const Range heads = cut_.heads(rank_);
   const int stride = pages.kv_heads * pages.head_dim;
   if (traits.has_state()) {
-    device_.queue(StoreKv{.pages = pages,
+    device_.queue(StoreKv{.pages = stored,
                           .keys = is_latent ? half.kv_latent : half.key,
                           .values = is_latent ? half.kv_latent : half.value,
                           .keys_stride = stride,
@@ -158,6 +162,8 @@ void Model::mix(int layer, const BatchHalf& half) {
                           .slot = half.slot,
                           .tokens = half.tokens});
   }
+  if (traits.has_index()) store_index_key(layer, half);
+  if (is_choosing(layer)) choose_positions(layer, half);
   device_.queue(Attention{.pages = pages,
                           .query = is_latent ? half.absorbed : half.query,
                           .positions = half.positions,
@@ -173,7 +179,10 @@ void Model::mix(int layer, const BatchHalf& half) {
                           .scale = config_.attention_scale,
                           .has_sinks = traits.has(Role::kSinks),
                           .sinks = layer_weights(layer).vector(Role::kSinks),
-                          .output = is_latent ? half.mixed_latent : half.mixed});
+                          .output = is_latent ? half.mixed_latent : half.mixed,
+                          .chosen = is_sparse_ ? config_.indexer.chosen : 0,
+                          .mask = half.mask,
+                          .mask_words = half.index_pages * kMaskWordsOfPage});
   if (traits.gates_output) {
     const size_t width = static_cast<size_t>(heads.size()) * static_cast<size_t>(traits.head_dim);
     device_.queue(Gate{half.mixed, half.query_gate, static_cast<size_t>(half.tokens) * width});

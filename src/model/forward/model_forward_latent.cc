@@ -32,7 +32,11 @@ void Model::project_latent(int layer, BatchHalf& half) {
     query_input = half.query_latent;
     norm(query_input, Role::kQueryDownNorm, latent.query_rank, latent.query_rank);
   }
-  device_.queue(Matmul{query_input, half.tokens, {{weights.matrix(Role::kQuery), half.query}}});
+  device_.queue(Matmul{query_input,
+                       half.tokens,
+                       {{weights.matrix(Role::kQuery), half.query},
+                        {weights.matrix(Role::kIndexQuery), half.index_query}},
+                       is_choosing(layer) ? 2 : 1});
   device_.queue(HeadMatmul{.matrices = &weights.absorb,
                            .input = half.query,
                            .input_stride = config_.head_dim,

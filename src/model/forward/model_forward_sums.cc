@@ -33,7 +33,8 @@ Model::BatchHalf Model::half_of(int begin, int tokens) const {
   skip(half.layer_inputs, config_.layer_inputs());
   skip(half.chosen, config_.experts.chosen);
   skip(half.chosen_weights, config_.experts.chosen);
-  if (begin > 0) {  // a second half
+  skip(half.mask, half.index_pages * kMaskWordsOfPage);  // later layers may use it
+  if (begin > 0) {                                       // a second half
     half.partials = buffers_.second_partials;
     half.sum = buffers_.second_sum;
   }

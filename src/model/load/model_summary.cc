@@ -44,6 +44,10 @@ WeightClass class_of(const Weight& weight) {
     case Role::kLayerInputGate:
     case Role::kLayerInputOut:
       return WeightClass::kLayerInputs;
+    case Role::kIndexQuery:
+    case Role::kIndexKey:
+    case Role::kIndexWeights:
+      return WeightClass::kIndex;
     default:
       return WeightClass::kAttention;
   }
@@ -125,9 +129,9 @@ std::string fp8_name(const StoredMatrix& matrix) {
 }  // namespace
 
 std::string_view weight_class_name(WeightClass weight_class) {
-  constexpr std::string_view kNames[] = {"embedding",    "LM head",        "attention",
-                                         "feed-forward", "shared experts", "experts",
-                                         "router",       "norms, biases",  "layer inputs"};
+  constexpr std::string_view kNames[] = {"embedding",      "LM head", "attention", "feed-forward",
+                                         "shared experts", "experts", "router",    "norms, biases",
+                                         "layer inputs",   "index"};
   return kNames[static_cast<size_t>(weight_class)];
 }
 
@@ -204,6 +208,7 @@ uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens) {
     const StateTraits& state = layer.state;
     bytes +=
         kKeysAndValues * static_cast<uint64_t>(state.heads) * page_head_stride(kv, state.key_dim);
+    if (layer.has_index()) bytes += page_head_stride(kv, state.index_dim);
   }
   return bytes * static_cast<uint64_t>(pages_for(tokens));
 }

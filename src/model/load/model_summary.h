@@ -24,8 +24,9 @@ enum class WeightClass {
   kRouter,
   kNorms,  // and biases
   kLayerInputs,
+  kIndex,  // of sparse attention
 };
-inline constexpr int kWeightClassCount = 9;
+inline constexpr int kWeightClassCount = 10;
 std::string_view weight_class_name(WeightClass weight_class);
 
 struct WeightCount {

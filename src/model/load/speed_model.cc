@@ -12,6 +12,7 @@ constexpr double kLatentKernels = 48;
 constexpr double kRecurrentKernels = 24;  // more than with attention
 constexpr double kDensePartKernels = 8;   // of a dense part in addition to experts
 constexpr double kLayerInputKernels = 5;
+constexpr double kIndexKernels = 8;  // in addition, of a layer that has an index
 
 // In a stage of several ranks: two sums per layer; and per token the step's broadcast, the
 // embeddings and the choice.
@@ -19,7 +20,7 @@ constexpr double kLayerExchanges = 2;
 constexpr double kStepExchanges = 3;
 
 double kernels_of(const LayerTraits& layer) {
-  if (layer.is_latent()) return kLatentKernels;
+  if (layer.is_latent()) return kLatentKernels + (layer.has_index() ? kIndexKernels : 0);
   double kernels = layer.has_experts ? kExpertKernels : kDenseKernels;
   if (layer.has_experts && layer.has(Role::kDown)) kernels += kDensePartKernels;
   if (layer.has(Role::kLayerInputGate)) kernels += kLayerInputKernels;
@@ -28,7 +29,7 @@ double kernels_of(const LayerTraits& layer) {
 
 bool is_whole(WeightClass weight_class) {
   return weight_class == WeightClass::kRouter || weight_class == WeightClass::kNorms ||
-         weight_class == WeightClass::kLayerInputs;
+         weight_class == WeightClass::kLayerInputs || weight_class == WeightClass::kIndex;
 }
 
 }  // namespace

@@ -69,8 +69,8 @@ double best_ends(const Loads& loads, Join join, std::vector<size_t>& ends) {
   for (size_t end = 1; end <= layers; ++end) cost[0][end] = join(0.0, loads.of(0, 0, end));
   for (size_t stage = 1; stage < stages; ++stage) {
     for (size_t end = stage + 1; end <= layers; ++end) {
-      const size_t begin_max = std::min(end, static_cast<size_t>(loads.bytes.stages_max));
-      for (size_t begin = stage; begin < begin_max; ++begin) {
+      for (size_t begin = stage; begin < end; ++begin) {
+        if (!loads.bytes.joined.empty() && loads.bytes.joined[begin]) continue;
         const double joined = join(cost[stage - 1][begin], loads.of(stage, begin, end));
         if (joined >= cost[stage][end]) continue;
         cost[stage][end] = joined;
@@ -85,17 +85,26 @@ double best_ends(const Loads& loads, Join join, std::vector<size_t>& ends) {
 
 }  // namespace
 
-int stages_max(const ModelConfig& config) {
-  int most = config.layers;
+int TokenBytes::stages_max() const {
+  return static_cast<int>(layers.size()) -
+         static_cast<int>(std::count(joined.begin(), joined.end(), true));
+}
+
+std::vector<bool> joined_layers(const ModelConfig& config) {
+  int first_used = config.layers;  // a later layer uses its keys and values
   for (const LayerTraits& layer : config.traits) {
-    if (!layer.has_state()) most = std::min(most, layer.state_layer + 1);
+    if (!layer.has_state()) first_used = std::min(first_used, layer.state_layer);
   }
-  return most;
+  std::vector<bool> joined;
+  for (int layer = 0; layer < config.layers; ++layer) {
+    joined.push_back(layer > first_used || config.layer(layer).shares_choice);
+  }
+  return joined;
 }
 
 Result<TokenBytes> token_bytes_of(const WeightSource& source, const ModelConfig& config) {
   TokenBytes bytes{.layers = std::vector<double>(static_cast<size_t>(config.layers), 0.0),
-                   .stages_max = stages_max(config)};
+                   .joined = joined_layers(config)};
   for (const Weight& weight : weight_table(config)) {
     // All experts of a layer are alike: the first one stands for the chosen ones.
     if (weight.is_vector || weight.expert > 0) continue;
@@ -119,16 +128,17 @@ Result<TokenBytes> token_bytes_of(const WeightSource& source, const ModelConfig&
 
 Result<std::vector<Range>> deal_layers(const TokenBytes& bytes, std::span<const double> shares) {
   LOCKSTEP_CHECK(!shares.empty());
-  if (shares.size() > bytes.layers.size()) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("the model has {} layers, too few for {} stages", bytes.layers.size(),
-                             shares.size())};
-  }
-  if (shares.size() > static_cast<size_t>(bytes.stages_max)) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("the model's last layers use keys and values of layer {}, which must "
-                             "be in their stage: at most {} stages are possible, not {}",
-                             bytes.stages_max - 1, bytes.stages_max, shares.size())};
+  const int most = bytes.stages_max();
+  if (shares.size() > static_cast<size_t>(most)) {
+    const bool has_groups = static_cast<size_t>(most) < bytes.layers.size();
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("the model has {} layers{}, too few for {} stages", bytes.layers.size(),
+                    has_groups ? fmt::format(" in {} groups that use each other's keys "
+                                             "or choices of positions",
+                                             most)
+                               : "",
+                    shares.size())};
   }
   const Loads loads(bytes, shares);
   std::vector<size_t> ends;

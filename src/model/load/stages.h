@@ -2,7 +2,6 @@
 // bytes a token reads; every rank gets the same result.
 #pragma once
 
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -17,22 +16,25 @@ namespace lockstep {
 // row. Norms and biases are left out.
 struct TokenBytes {
   std::vector<double> layers;
+  // (layers), or empty: whether a layer is on the stage of the one before it, as joined_layers()
+  // says.
+  std::vector<bool> joined;
   double embedding = 0;
   double head = 0;
-  int stages_max =
-      std::numeric_limits<int>::max();  // no stage begins with this layer or a later one
+
+  int stages_max() const;
 };
 
-// Layers that use the keys and values of earlier ones are in one stage with these, which limits the
-// number of stages.
-int stages_max(const ModelConfig& config);
+// Whether each layer must be on the stage of the one before it: it, or a later one, uses keys and
+// values, or a choice of positions, of an earlier layer.
+std::vector<bool> joined_layers(const ModelConfig& config);
 
 Result<TokenBytes> token_bytes_of(const WeightSource& source, const ModelConfig& config);
 
 // The layers of each stage: contiguous, at least one each, so that the slowest stage (its bytes,
 // with the embedding in the first and the LM head in the last, divided by its share) is as fast as
 // possible, and the others as even as that allows. kInvalidArgument if there are more stages than
-// possible.
+// layers, not counting those that are joined to the one before.
 Result<std::vector<Range>> deal_layers(const TokenBytes& bytes, std::span<const double> shares);
 
 // The sums of the shares of each stage's ranks; `stages` divides their number.

@@ -18,6 +18,25 @@ Shape vector_of(int size) {
   return {size, 1, true};
 }
 
+// The index inside latent attention.
+Shape index_shape_of(Role role, const ModelConfig& config) {
+  const IndexerConfig& indexer = config.indexer;
+  switch (role) {
+    case Role::kIndexQuery:
+      return {indexer.heads * indexer.head_dim, config.latent.query_rank};
+    case Role::kIndexKey:
+      return {indexer.head_dim, config.hidden};
+    case Role::kIndexKeyNorm:
+    case Role::kIndexKeyNormBias:
+      return vector_of(indexer.head_dim);
+    case Role::kIndexWeights:
+      return {indexer.heads, config.hidden};
+    default:
+      LOCKSTEP_CHECK(false);
+      return {};
+  }
+}
+
 Shape latent_shape_of(Role role, const ModelConfig& config) {
   const LatentConfig& latent = config.latent;
   switch (role) {
@@ -32,8 +51,7 @@ Shape latent_shape_of(Role role, const ModelConfig& config) {
     case Role::kKvUp:
       return {config.heads * (latent.nope + latent.value), latent.kv_rank};
     default:
-      LOCKSTEP_CHECK(false);
-      return {};
+      return index_shape_of(role, config);
   }
 }
 

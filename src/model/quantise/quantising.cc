@@ -37,6 +37,7 @@ std::shared_ptr<const QuantisingSource> quantising_source(
                         .value = config.latent.value,
                         .kv_rank = config.latent.kv_rank};
     }
+    if (weight.role == Role::kIndexWeights) options.bits_of.emplace(weight.name, 0);
     if (weight.role != Role::kRouter && weight.role != Role::kSharedScore) continue;
     const bool is_sigmoid = config.layer(weight.layer).scores == RouterScores::kSigmoid;
     options.bits_of.emplace(weight.name, is_sigmoid ? 0 : kRouterBits);

@@ -1,0 +1,87 @@
+// The part of the forward pass specific to sparse attention: the index's key of each position, and
+// the choice of the positions that attention covers. Every rank computes all heads of the index, so
+// all choose alike without an exchange.
+#include <algorithm>
+
+#include "model/forward/model.h"
+
+namespace lockstep {
+
+// While no token of a batch has more positions than are chosen, nothing is computed for the choice;
+// keys are stored all the same. A layer that shares the choice finds it in the mask.
+bool Model::is_choosing(int layer) const {
+  return is_sparse_ && config_.layer(layer).has_index();
+}
+
+// The first dimensions of each head turn, by the angles of attention.
+void Model::rotate_index(Slice x, int heads, const BatchHalf& half) {
+  const int head_dim = config_.indexer.head_dim, dims = config_.latent.rope;
+  if (config_.indexer.rotates_pairs) {
+    device_.queue(RotatePairs{x, head_dim, 0, half.rope, half.tokens, heads, dims, x, head_dim, 0});
+  } else {
+    device_.queue(Rope{x, half.rope, half.tokens, heads, head_dim, dims / 2});
+  }
+}
+
+// The weights of the heads have the key's input, and are computed with it if they are needed.
+void Model::store_index_key(int layer, const BatchHalf& half) {
+  const LayerWeights& weights = layer_weights(layer);
+  const int head_dim = config_.indexer.head_dim;
+  device_.queue(Matmul{half.normed,
+                       half.tokens,
+                       {{weights.matrix(Role::kIndexKey), half.index_key},
+                        {weights.matrix(Role::kIndexWeights), half.index_weights}},
+                       is_choosing(layer) ? 2 : 1});
+  device_.queue(LayerNorm{.x = half.index_key,
+                          .weight = weights.vector(Role::kIndexKeyNorm),
+                          .bias = weights.vector(Role::kIndexKeyNormBias),
+                          .tokens = half.tokens,
+                          .columns = head_dim,
+                          .epsilon = kIndexNormEpsilon});
+  rotate_index(half.index_key, 1, half);
+  device_.queue(StoreKv{.pages = state_.indexes[static_cast<size_t>(layer)],
+                        .keys = half.index_key,
+                        .values = half.index_key,
+                        .keys_stride = head_dim,
+                        .values_stride = head_dim,
+                        .page = half.page,
+                        .slot = half.slot,
+                        .tokens = half.tokens});
+}
+
+// The queries' products have been computed with those of attention.
+void Model::choose_positions(int layer, const BatchHalf& half) {
+  const IndexerConfig& indexer = config_.indexer;
+  const int stride = half.index_pages * kPagePositions;
+  const int mask_words = half.index_pages * kMaskWordsOfPage;
+  rotate_index(half.index_query, indexer.heads, half);
+  for (int begin = 0; begin < half.tokens; begin += half.index_tokens) {
+    const auto from = [&](Slice place, int width) {
+      return Slice{place.buffer,
+                   place.offset + static_cast<size_t>(begin) * static_cast<size_t>(width)};
+    };
+    const int tokens = std::min(half.index_tokens, half.tokens - begin);
+    const Slice positions = from(half.positions, 1);
+    device_.queue(IndexScores{.pages = state_.indexes[static_cast<size_t>(layer)],
+                              .query = from(half.index_query, indexer.heads * indexer.head_dim),
+                              .weights = from(half.index_weights, indexer.heads),
+                              .positions = positions,
+                              .page_lists = half.page_lists,
+                              .list_offsets = from(half.list_offsets, 1),
+                              .pages_reached = pages_reached_,
+                              .tokens = tokens,
+                              .heads = indexer.heads,
+                              .chosen = indexer.chosen,
+                              .scores = half.index_scores,
+                              .stride = stride});
+    device_.queue(ChoosePositions{.scores = half.index_scores,
+                                  .stride = stride,
+                                  .positions = positions,
+                                  .tokens = tokens,
+                                  .chosen = indexer.chosen,
+                                  .mask = from(half.mask, mask_words),
+                                  .mask_words = mask_words});
+  }
+}
+
+}  // namespace lockstep
