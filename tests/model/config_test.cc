@@ -6,9 +6,9 @@
 
 #include "json/json.h"
 #include "kernels/math.h"
-#include "model/config/known_shapes.h"
 #include "model/forward/rope.h"
 #include "model/load/model_summary.h"
+#include "model/shapes/known_shapes.h"
 
 using namespace lockstep;
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/config/known_shapes.h"
 #include "model/load/shape_model.h"
 #include "model/load/weight_table.h"
+#include "model/shapes/known_shapes.h"
 #include "model/valid_cut.h"
 
 using namespace lockstep;

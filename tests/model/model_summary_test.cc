@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "model/config/known_shapes.h"
 #include "model/load/open_model.h"
 #include "model/load/shape_model.h"
+#include "model/shapes/known_shapes.h"
 #include "weights/random/random_source.h"
 
 namespace lockstep {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "json/json.h"
-#include "model/config/known_shapes.h"
 #include "model/load/shape_model.h"
+#include "model/shapes/known_shapes.h"
 
 using namespace lockstep;
 

@@ -11,10 +11,10 @@
 #include "cli/flags/group_flags.h"
 #include "cli/text/model_text.h"
 #include "cli/text/output.h"
-#include "model/config/known_shapes.h"
 #include "model/load/model_summary.h"
 #include "model/load/open_model.h"
 #include "model/load/shape_model.h"
+#include "model/shapes/known_shapes.h"
 
 namespace lockstep {
 namespace {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "model/config/known_shapes.h"
 #include "model/load/weight_table.h"
+#include "model/shapes/known_shapes.h"
 
 namespace lockstep {
 namespace {

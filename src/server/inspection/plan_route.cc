@@ -10,9 +10,9 @@
 
 #include "cluster/state/model_names.h"
 #include "hub/files/model_id.h"
-#include "model/config/known_shapes.h"
 #include "model/load/open_model.h"
 #include "model/load/shape_model.h"
+#include "model/shapes/known_shapes.h"
 #include "node/cluster/cluster_plan.h"
 #include "planner/plan_json.h"
 #include "server/generation/api_context.h"

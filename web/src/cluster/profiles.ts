@@ -19,7 +19,7 @@ export const LINKS: { name: string; about: string }[] = [
   { name: "100gbe-roce", about: "Ethernet, 100 Gbit/s with RDMA (RoCE)" },
 ];
 
-// Published models whose shapes the planner knows (src/model/config/known_shapes.cc), so that they can be planned before a download.
+// Published models whose shapes the planner knows (src/model/shapes/known_shapes.cc), so that they can be planned before a download.
 export const PUBLISHED = [
   "llama-3.2-1b", "llama-3.2-3b", "llama-3.1-8b", "llama-3.3-70b", "mistral-7b", "mistral-large-123b", "devstral-small-2-24b",
   "devstral-2-123b", "qwen2.5-0.5b", "qwen2.5-7b", "qwen2.5-72b", "qwen3-0.6b", "qwen3-1.7b", "qwen3-4b", "qwen3-8b", "qwen3-14b",

@@ -1,4 +1,4 @@
-#include "model/config/known_shapes.h"
+#include "model/shapes/known_shapes.h"
 
 #include <algorithm>
 #include <iterator>
