@@ -97,6 +97,32 @@ TEST_CASE("a running sequence never waits for a state, however many snapshots th
   CHECK(all_pages_are_there(engine, limits.states));
 }
 
+TEST_CASE("guesses at a page's border leave room for its snapshot, and for other sequences") {
+  SchedulerLimits limits = kFakeLimits;
+  limits.sequences_max = 2;
+  limits.context = 4096;
+  limits.states = states_needed(limits.sequences_max);
+  const GenerateRequest plain{.prompt = fake_text(60, 3), .max_tokens = 700};
+  const FakeAnswer expected = alone(plain, limits);
+  for (int i = 0; i < 9; ++i) {  // the guesses begin at every place of a page
+    CAPTURE(i);
+    FakeEngine engine(limits);
+    const std::vector<int32_t> shared = fake_text(970, 200);
+    engine.ask(1, {.prompt = shared, .max_tokens = 1});
+    GenerateRequest guessed = plain;
+    guessed.guess = expected.tokens;
+    guessed.guess[static_cast<size_t>(i)] += 1;
+    engine.submit(2, guessed);
+    for (uint64_t id = 3; id < 12; ++id) {
+      engine.submit(id, {.prompt = joined(shared, fake_text(200, static_cast<int32_t>(id))),
+                         .max_tokens = 2});
+    }
+    engine.run();
+    CHECK(engine.answer(2).tokens == expected.tokens);
+    CHECK(all_pages_are_there(engine, limits.states));
+  }
+}
+
 TEST_CASE("the last token of a prompt is fed, even if all of it is known") {
   for (const int size : {1, 63, 64, 65, 127, 128, 129}) {
     CAPTURE(size);

@@ -212,7 +212,7 @@ TEST_CASE("Qwen 3.5's recurrent layers are those of layer_types, or all but ever
   const Refusal refusals[] = {
       {"attn_output_gate", false, "\"attn_output_gate\": false is not supported"},
       {"linear_num_key_heads", 5, "48 value heads cannot share 5 key heads evenly"},
-      {"linear_num_value_heads", 512, "\"linear_num_value_heads\" is 512"},
+      {"linear_num_value_heads", 128, "\"linear_num_value_heads\" is 128"},
       {"linear_key_head_dim", 0, "\"linear_key_head_dim\" is 0"},
       {"linear_conv_kernel_dim", 9, "\"linear_conv_kernel_dim\" is 9"},
       {"linear_conv_kernel_dim", nullptr, "\"linear_conv_kernel_dim\" is missing"},

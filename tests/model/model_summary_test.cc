@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "json/json.h"
 #include "model/load/open_model.h"
 #include "model/load/shape_model.h"
 #include "model/shapes/known_shapes.h"
@@ -172,6 +173,11 @@ TEST_CASE("a subset of a model's layers takes the most common ones") {
   CHECK(with_layers(deepseek.value(), 58).ok());
   CHECK_FALSE(with_layers(deepseek.value(), 59).ok());
   CHECK_FALSE(with_layers(deepseek.value(), 0).ok());
+  JsonObject recurrent = parse_json(find_known_shape("qwen3.5-27b")->config).value().as_object();
+  recurrent["num_hidden_layers"] = 6;  // the last two are recurrent
+  const auto qwen = with_layers(parse_config(dump_json(recurrent)).value(), 1);
+  REQUIRE(qwen.ok());
+  CHECK_FALSE(qwen.value().layer(0).is_recurrent());
   const auto gemma = with_layers(read_shape_config("gemma-4-e2b").value(), 15);
   REQUIRE(gemma.ok());
   for (const LayerTraits& layer : gemma.value().traits) CHECK(layer.has_state());

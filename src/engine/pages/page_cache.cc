@@ -27,6 +27,8 @@ PrefixTree::Key PageCache::key_after(int32_t parent, const CachedPages& pages,
 void CachedPages::reserve(int length) {
   StatePool::reserve(state, length);
   hashes.reserve(static_cast<size_t>(pages_for(length)));
+  for (std::vector<StateAt>* states : {&read, &snapshots}) states->reserve(kStatesSpare + 2);
+  guessed.reserve(kStatesSpare + 1);
 }
 
 void CachedPages::hash(std::span<const int32_t> tokens) {

@@ -16,6 +16,7 @@
 // Used by the scheduler; one thread. Only forget() allocates.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -82,8 +83,11 @@ class PageCache {
   void grow(CachedPages& pages, int length, PageOrders& orders);
   // Appends the states of these positions to the batch, if the model has recurrent layers.
   void plan_states(CachedPages& pages, const PlannedPositions& planned, Batch& batch);
-  // Guesses that a step may have: each needs a state.
-  int guesses_max() const { return states_.is_needed() ? states_.spare() : kGuessesMax; }
+  // Guesses that a step may have: each needs a state, and the token before them may leave a
+  // snapshot.
+  int guesses_max() const {
+    return states_.is_needed() ? std::max(0, states_.spare() - 1) : kGuessesMax;
+  }
   // The first `right` guesses of the last step were right.
   void end_guesses(CachedPages& pages, int right);
   // Frees pages beyond `length` that are not in the tree.

@@ -41,7 +41,7 @@ void PageCache::plan_states(CachedPages& pages, const PlannedPositions& planned,
 }
 
 void PageCache::plan_snapshot(CachedPages& pages, int length, int prompt) {
-  if (!pages.enters_tree || !is_snapshot(length, prompt) || states_.spare() == 0) return;
+  if (!pages.enters_tree || !is_snapshot(length, prompt) || states_.spare() <= 0) return;
   states_.lend();
   states_.hold(pages.recurrent);
   pages.snapshots.push_back({length, pages.recurrent});
@@ -69,7 +69,7 @@ void PageCache::enter_states(CachedPages& pages, int length) {
   std::erase_if(pages.read, is_read);
   const int in_tree = pages.in_tree * kPagePositions;
   const auto has_entered = [&](const CachedPages::StateAt& each) {
-    return each.length <= in_tree || !pages.enters_tree;
+    return each.length <= in_tree || (!pages.enters_tree && each.length <= length);
   };
   for (const CachedPages::StateAt& each : pages.snapshots) {
     if (!has_entered(each)) continue;

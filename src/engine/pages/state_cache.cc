@@ -39,6 +39,11 @@ void StateCache::evict() {
   detach(pages_of_states_[static_cast<size_t>(oldest)]);
 }
 
+void StateCache::lend() {
+  LOCKSTEP_CHECK(lent_ < lent_max_);
+  ++lent_;
+}
+
 void StateCache::hold(int32_t state) {
   LOCKSTEP_CHECK(uses_[static_cast<size_t>(state)] > 0);
   ++uses_[static_cast<size_t>(state)];

@@ -31,7 +31,7 @@ class StateCache {
 
   // How many more states may be lent.
   int spare() const { return lent_max_ - lent_; }
-  void lend() { ++lent_; }
+  void lend();
   void return_lent(int count = 1) { lent_ -= count; }
 
   // The snapshot of a page, or kNone.

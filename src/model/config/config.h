@@ -20,8 +20,9 @@ inline constexpr int kChosenExpertsMax = 32;
 inline constexpr int kExpertsMax = 1 << 18;
 // More heads of latent attention are refused: each has its matrices.
 inline constexpr int kLatentHeadsMax = 256;
-// More heads of the delta rule are refused.
-inline constexpr int kDeltaHeadsMax = 256;
+// More heads of the delta rule are refused: a GPU has a workgroup for each head of a batch's
+// tokens, at most 65,535.
+inline constexpr int kDeltaHeadsMax = 127;
 
 // Latent attention (MLA). A head's query and key have `nope` plain and `rope` rotated dimensions.
 // All are 0 in a model without it.

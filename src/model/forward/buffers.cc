@@ -1,5 +1,7 @@
 #include "model/forward/buffers.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -276,6 +278,9 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
   return state;
 }
 
+// GPUs count them in 32 bits. Published models have less than 200 MB.
+constexpr uint64_t kRecurrentBytesMax = uint64_t{1} << 31;
+
 DeltaShape delta_shape(const DeltaConfig& delta, const Cut& cut, int rank) {
   DeltaShape shape;
   shape.key_heads = cut.delta_heads(rank).size();
@@ -302,7 +307,15 @@ Result<RecurrentBuffer> allocate_recurrent(const ModelMemory& memory, Device& de
     states.layers[static_cast<size_t>(layer)].offset = states.stride;
     states.stride += shape.size;
   }
-  states.bytes = states.stride * Slice::kElementBytes * memory.states;
+  const uint64_t of_sequence = states.stride * Slice::kElementBytes;
+  if (of_sequence > kRecurrentBytesMax) {
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("the recurrent state of a sequence takes {} bytes on a rank, at most {} "
+                    "are possible: use more ranks or stages",
+                    of_sequence, kRecurrentBytesMax)};
+  }
+  states.bytes = of_sequence * memory.states;
   const BufferId buffer = TRY(device.allocate(states.bytes, Access::kDevice));
   for (Slice& layer : states.layers) layer.buffer = buffer;
   return states;

@@ -83,8 +83,11 @@ Result<ModelConfig> with_layers(ModelConfig config, int layers) {
   const bool is_sparse = common_layers_have_experts(config);
   std::vector<LayerTraits> common;
   for (const LayerTraits& layer : config.traits) {
-    if (layer.has_experts == is_sparse && layer.has_state()) common.push_back(layer);
+    const bool needs_others = !layer.has_state() || layer.shares_choice;
+    if (layer.has_experts == is_sparse && !needs_others) common.push_back(layer);
   }
+  // The last one has attention, as every model needs.
+  while (!common.empty() && common.back().is_recurrent()) common.pop_back();
   if (layers < 1 || static_cast<size_t>(layers) > common.size()) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} layers were requested, 1 to {} of one kind are available", layers,

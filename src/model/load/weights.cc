@@ -295,9 +295,15 @@ class Loader {
     return Ok{};
   }
 
-  // Stored by channel, (channels, taps).
+  // Stored by channel: (channels, 1, taps), or (channels, taps, 1) by MLX.
   Result<Slice> load_convolution(const Weight& weight, const WeightPart& part) {
     const auto taps = static_cast<size_t>(config_.delta->taps);
+    const std::vector<int64_t> shape = source_.shape_of(weight.name);
+    if (!shape.empty() && shape.front() != weight.rows / config_.delta->taps) {
+      return Error{ErrorCode::kCorrupt,
+                   fmt::format("the tensor {} begins with {} channels where {} are expected",
+                               weight.name, shape.front(), weight.rows / config_.delta->taps)};
+    }
     const std::vector<float> stored = TRY(read_vector(weight, part));
     const size_t channels = stored.size() / taps;
     std::vector<float> values(stored.size());
