@@ -102,23 +102,31 @@ TEST_CASE("guesses at a page's border leave room for its snapshot, and for other
   limits.sequences_max = 2;
   limits.context = 4096;
   limits.states = states_needed(limits.sequences_max);
-  const GenerateRequest plain{.prompt = fake_text(60, 3), .max_tokens = 700};
-  const FakeAnswer expected = alone(plain, limits);
-  for (int i = 0; i < 9; ++i) {  // the guesses begin at every place of a page
-    CAPTURE(i);
+  // Steps of as many guesses as there can be reach the border after another number of tokens each.
+  for (size_t size = 48; size < 58; ++size) {
+    CAPTURE(size);
     FakeEngine engine(limits);
     const std::vector<int32_t> shared = fake_text(970, 200);
     engine.ask(1, {.prompt = shared, .max_tokens = 1});
-    GenerateRequest guessed = plain;
-    guessed.guess = expected.tokens;
-    guessed.guess[static_cast<size_t>(i)] += 1;
-    engine.submit(2, guessed);
-    for (uint64_t id = 3; id < 12; ++id) {
-      engine.submit(id, {.prompt = joined(shared, fake_text(200, static_cast<int32_t>(id))),
-                         .max_tokens = 2});
+    GenerateRequest request{.prompt = fake_text(static_cast<int>(size), 3), .max_tokens = 300};
+    const FakeAnswer wanted = alone(request, limits);
+    request.guess = wanted.tokens;
+    engine.submit(2, request);
+    uint64_t next_id = 3;
+    while (engine.answer(2).end.empty()) {
+      // Another one continues at a snapshot and leaves two, in the step of the guesses.
+      const bool is_border = (size + engine.answer(2).tokens.size()) % kPagePositions == 0;
+      if (is_border) {
+        engine.submit(next_id,
+                      {.prompt = joined(shared, fake_text(200, static_cast<int32_t>(next_id))),
+                       .max_tokens = 1});
+        ++next_id;
+      }
+      REQUIRE(engine.plan());
+      engine.complete();
     }
     engine.run();
-    CHECK(engine.answer(2).tokens == expected.tokens);
+    CHECK(engine.answer(2).tokens == wanted.tokens);
     CHECK(all_pages_are_there(engine, limits.states));
   }
 }
