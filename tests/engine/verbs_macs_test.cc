@@ -6,11 +6,8 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <limits>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "support/golden.h"
@@ -71,38 +68,24 @@ struct LateRun {
   Answer answer;
 };
 
-// From the first step on no frame reaches rank 1, until `is_enough` of the frames sent since
-// then.
-template <class IsEnough>
-LateRun run_late(LocalLinks links, const std::string& model, FakeScope& fake, IsEnough is_enough) {
+// Rank 1 gets the plan of the first step, which is one frame, and acknowledges what came before it.
+// Of the exchange that follows it gets nothing until `frames` were sent.
+LateRun run_late(LocalLinks links, const std::string& model, FakeScope& fake, int frames) {
   LateRun late;
-  std::atomic<int> running{2};
-  std::atomic<uint64_t> sent_before{std::numeric_limits<uint64_t>::max()};
-  std::thread ranks([&] {
-    late.errors =
-        try_ranks_with(std::move(links), model, setup_of(kRails), [&](Engine& engine, int rank) {
-          Collector events(1, engine);
-          if (rank == 0) {
-            fake->held_port = fake->ports.load();  // the last one opened is rank 1's
-            sent_before = fake->messages.load();
-            engine.submit(0, long_request());
-          }
-          const Status status = engine.run(events);
-          if (rank == 0) late.answer = events.take()[0];
-          --running;
-          return status;
-        });
-  });
-  const auto is_late_enough = [&] {
-    const uint64_t before = sent_before, now = fake->messages;
-    return now > before && is_enough(now - before);
-  };
-  Wait wait(kVerbsTimeout);
-  while (running == 2 && !is_late_enough() && wait.pause("late receiver").ok()) {
-  }
-  CHECK(is_late_enough());
-  fake->held_port = 0;
-  ranks.join();
+  late.errors =
+      try_ranks_with(std::move(links), model, setup_of(kRails), [&](Engine& engine, int rank) {
+        Collector events(1, engine);
+        if (rank == 0) {
+          fake->passing_messages = 1;
+          fake->holding_messages = frames;
+          fake->held_port = fake->ports.load();  // the last one opened is rank 1's
+          engine.submit(0, long_request());
+        }
+        const Status status = engine.run(events);
+        if (rank == 0) late.answer = events.take()[0];
+        return status;
+      });
+  CHECK(fake->held_port == 0);  // it was late indeed
   return late;
 }
 
@@ -145,9 +128,8 @@ TEST_CASE("a late Mac gets a long prompt whole, and without the fence says what 
     FakeScope fake(FakeMode::kApple);
     const std::vector<VerbsRank> macs = open_macs(true);
     LocalLinks links = open_verbs_links(macs, link_options_of(setup_of(kRails)), 1, kLongFrame);
-    const LateRun late = run_late(std::move(links), model, fake, [](uint64_t frames) {
-      return frames >= kRails;  // every rail has what it may have
-    });
+    // A rail whose last frame is not acknowledged has room for one more.
+    const LateRun late = run_late(std::move(links), model, fake, kRails);
     for (const std::string& error : late.errors) CHECK(error == "");
     const Setup alone{.batch_tokens_max = kPromptTokens};
     CHECK(same_bits(late.answer, run_ranks(model, alone, {long_request()}).answers[0]));
@@ -157,8 +139,9 @@ TEST_CASE("a late Mac gets a long prompt whole, and without the fence says what 
     FakeScope fake(FakeMode::kApple);
     const std::vector<VerbsRank> macs = open_macs(false);
     LocalLinks links = open_verbs_links(macs, link_options_of(setup_of(kRails)), 1, kLongFrame);
-    const LateRun late =
-        run_late(std::move(links), model, fake, [&](uint64_t) { return fake->overflows > 0; });
+    const int frames = kFakeApplePortBytes / kLongFrame + 1;  // the last one finds no room
+    const LateRun late = run_late(std::move(links), model, fake, frames);
+    CHECK(fake->overflows > 0);
     CHECK(late.answer.tokens.empty());
     const std::string& sender = late.errors.at(0);
     const std::string& receiver = late.errors.at(1);

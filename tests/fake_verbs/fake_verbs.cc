@@ -135,11 +135,18 @@ void transmit(QueuePair& queue_pair, const ibv_sge& piece) {
     ++controls().early_messages;
     return;
   }
+  bool is_held = controls().held_port == to->port;
+  if (is_held && controls().passing_messages > 0) {
+    --controls().passing_messages;
+    is_held = false;
+  }
   if (mode() == FakeMode::kApple && !has_ring_room(to->port, piece.length)) {
     ++controls().overflows;
-    return;
+  } else {
+    deliver(*to, reinterpret_cast<const void*>(piece.addr), piece.length, is_held);
   }
-  deliver(*to, reinterpret_cast<const void*>(piece.addr), piece.length);
+  const bool may_end = is_held && controls().holding_messages > 0;
+  if (may_end && --controls().holding_messages == 0) controls().held_port = 0;
 }
 
 int post_send(ibv_qp* base, ibv_send_wr* request, ibv_send_wr** bad) {
@@ -204,6 +211,10 @@ ibv_wc receive(QueuePair& queue_pair, const FakeMessage& message) {
   return completion;
 }
 
+bool is_held(const FakeQueuePairSlot& slot) {
+  return slot.inbox[slot.first].is_held && controls().held_port == slot.port;
+}
+
 int poll_cq(ibv_cq* base, int count, ibv_wc* found) {
   auto& completions = static_cast<Completions&>(*base);
   if (fails(FakeCall::kPollCq)) return -1;
@@ -212,7 +223,7 @@ int poll_cq(ibv_cq* base, int count, ibv_wc* found) {
     QueuePair& queue_pair = *completions.queue_pair;
     FakeQueuePairSlot& slot = *queue_pair.slot;
     const FakeLock slot_lock(slot);
-    while (slot.count > 0 && !queue_pair.receives.empty() && controls().held_port != slot.port) {
+    while (slot.count > 0 && !queue_pair.receives.empty() && !is_held(slot)) {
       completions.done.push_back(receive(queue_pair, slot.inbox[slot.first]));
       remove_first(slot);
     }

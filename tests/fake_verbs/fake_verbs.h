@@ -73,7 +73,9 @@ struct FakeVerbs : FakeObjects {
   std::atomic<uint64_t> overflows;        // messages lost because a port's ring was full
   std::atomic<uint64_t> unequal_buffers;  // kApple: SENDs and RECVs that are not 4096 * 2^k bytes
   std::atomic<uint32_t> ports;            // opened contexts so far; each plays a machine's port
-  std::atomic<uint32_t> held_port;        // of this number no RECV is filled; 0: none
+  std::atomic<uint32_t> held_port;        // what is sent to it fills no RECV; 0: none
+  std::atomic<int> passing_messages;      // this many more to the held port fill theirs
+  std::atomic<int> holding_messages;      // then the hold ends with this many more; 0: it stays
   std::atomic<uint32_t> mute_port;        // the number of the port that sends in vain; 0: none
   std::atomic<int> is_alone;              // ports are up, but no cable leads to the other
   std::atomic<int> opens_left;            // kApple: contexts and domains until the driver is worn

@@ -85,11 +85,12 @@ FakeQueuePairSlot* fake_queue_pair(uint32_t number) {
   return index < kFakeQueuePairs ? &fake_wire().queue_pairs[index] : nullptr;
 }
 
-bool deliver(FakeQueuePairSlot& slot, const void* bytes, uint32_t size) {
+bool deliver(FakeQueuePairSlot& slot, const void* bytes, uint32_t size, bool is_held) {
   if (slot.count >= slot.receives) ++fake_wire().controls.early_messages;
   if (slot.count == kFakeInboxMessages) return false;
   FakeMessage& message = slot.inbox[(slot.first + slot.count) % kFakeInboxMessages];
   message.bytes = size;
+  message.is_held = is_held;
   slot.waiting_bytes += size;
   std::memcpy(message.data, bytes, size);
   // A sender killed before this line has sent nothing; release: the message is complete when

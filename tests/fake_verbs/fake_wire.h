@@ -13,6 +13,7 @@ namespace lockstep {
 
 struct FakeMessage {
   uint32_t bytes;
+  bool is_held;  // while its port is held_port
   std::byte data[kFakeMessageBytes];
 };
 
@@ -83,7 +84,7 @@ FakeQueuePairSlot* fake_queue_pair(uint32_t number);
 bool has_ring_room(uint32_t port, uint64_t bytes);
 // The rest is called with the slot's lock held. Puts a message into its inbox; false if that is
 // full.
-bool deliver(FakeQueuePairSlot& slot, const void* bytes, uint32_t size);
+bool deliver(FakeQueuePairSlot& slot, const void* bytes, uint32_t size, bool is_held = false);
 // Takes the first message out.
 void remove_first(FakeQueuePairSlot& slot);
 void empty_inbox(FakeQueuePairSlot& slot);

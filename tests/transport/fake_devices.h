@@ -47,6 +47,7 @@ class FakeScope {
     fake_.drop_every = 0;
     fake_.is_alone = 0;
     fake_.held_port = fake_.mute_port = 0;
+    fake_.passing_messages = fake_.holding_messages = 0;
     fake_.opens_left = std::numeric_limits<int>::max();
   }
 
