@@ -24,6 +24,11 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
+// Elements from one row to the next, where a stride of 0 stands for the columns.
+inline size_t stride_or(int stride, size_t columns) {
+  return stride > 0 ? static_cast<size_t>(stride) : columns;
+}
+
 // output[token] = matrix row rows[token]; negative rows are another rank's and are skipped.
 struct Embed {
   MatrixId matrix{};
@@ -53,11 +58,12 @@ struct Matmul {
   bool operator==(const Matmul&) const = default;
 };
 
-// How the products of gate and up are joined.
+// How a gate and what it opens, `up`, are joined.
 enum class Activation {
   kSiluMul,        // silu(gate) * up
   kClampedSwiglu,  // see clamped_swiglu in kernels/kernels.h
   kGeluMul,        // gelu(gate) * up, with the approximation of gelu by tanh
+  kSigmoidMul,     // sigmoid(gate) * up
 };
 
 // 2 sqrt(2 / pi), and that times 0.044715.
@@ -76,8 +82,8 @@ struct GatedUp {
   bool operator==(const GatedUp&) const = default;
 };
 
-// output[token][i] = activation(gate[token][i], up[token][i]), which is not the clamped one: for a
-// product of a matrix, and what is no product.
+// gate[token][i] = activation(gate[token][i], up[token][i]), which is not the clamped one: what
+// GatedUp does with its products, for a gate and an `up` of any origin.
 struct Activate {
   Slice gate;  // (tokens, columns), in place
   Slice up;    // (tokens, up_stride), the first `columns` of each; undefined afterwards
@@ -120,8 +126,8 @@ struct RmsNorm {
   int tokens = 0;
   int columns = 0;
   float epsilon = 0;
-  Slice y;  // like x
-  int stride = 0;
+  Slice y;         // like x
+  int stride = 0;  // 0: columns
 
   bool operator==(const RmsNorm&) const = default;
 };
@@ -488,16 +494,6 @@ struct Sigmoid {
   bool operator==(const Sigmoid&) const = default;
 };
 
-// x[i] = x[i] * sigmoid(gate[i]), or with silu x[i] * (gate[i] * sigmoid(gate[i])).
-struct Gate {
-  Slice x;
-  Slice gate;
-  size_t count = 0;
-  bool is_silu = false;
-
-  bool operator==(const Gate&) const = default;
-};
-
 // The delta rule (DeltaArgs in kernels/kernels.h). Value head h belongs to key head
 // h / (value_heads / key_heads).
 struct DeltaRule {
@@ -526,10 +522,10 @@ struct HostTurn {
   bool operator==(const HostTurn&) const = default;
 };
 
-using Operation = std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm,
-                               HeadSquares, NormHeads, Rope, RotatePairs, HeadMatmul, StoreKv,
-                               Attention, AddBias, ScaleRows, Scale, Cap, Route, ExpertsUp,
-                               ExpertsDown, AddExpertBias, Add, HostTurn, Convolve, Decay, Sigmoid,
-                               Gate, DeltaRule, Activate, LayerNorm, IndexScores, ChoosePositions>;
+using Operation =
+    std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, HeadSquares,
+                 NormHeads, Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows,
+                 Scale, Cap, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn, Convolve,
+                 Decay, Sigmoid, DeltaRule, Activate, LayerNorm, IndexScores, ChoosePositions>;
 
 }  // namespace lockstep

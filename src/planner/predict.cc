@@ -88,14 +88,6 @@ Reached reached(const GroupView& group, const StageView& stage, double positions
   return sum;
 }
 
-double recurrent_layers(const GroupView& group, const StageView& stage) {
-  double count = 0;
-  for (int layer = stage.layers.begin; layer < stage.layers.end; ++layer) {
-    count += group.facts.config.layer(layer).is_recurrent() ? 1 : 0;
-  }
-  return count;
-}
-
 // For one rank and one part of all layers of the stage.
 StepTime part_time(const GroupView& group, const StageView& stage, size_t rank, LayerPart part,
                    const Fed& fed, const Reached& positions) {
@@ -108,7 +100,8 @@ StepTime part_time(const GroupView& group, const StageView& stage, size_t rank, 
     const auto head_bytes = static_cast<double>(page_head_stride(group.kv, load.state_dim));
     const double state = 2 * head_bytes / kPagePositions * load.state_heads;
     // A recurrent state is read and written, whatever the position.
-    const double recurrent = 2 * load.recurrent_bytes * recurrent_layers(group, stage);
+    const int layers = group.facts.config.recurrent_layers(stage.layers.begin, stage.layers.end);
+    const double recurrent = 2 * load.recurrent_bytes * layers;
     time.state =
         fed.state_reads * (positions.stored * state + recurrent) / machine.read_bytes_per_us;
     own.operations += 4.0 * fed.tokens * positions.computed * load.heads * load.state_dim;

@@ -51,11 +51,8 @@ Result<RankLoad> RankCounter::count(const Cut& cut, int rank) {
   for (const StoredWeight& weight : facts_.shared) {
     const Role role = weight.weight.role;
     TRY(add(weight, cut, rank, load.shared.emplace_back()));
-    const bool is_looked_up =
-        role == Role::kLayerEmbedding || (role == Role::kEmbedding && !config.tied_embeddings);
-    const bool is_layer_input =
-        role == Role::kLayerProjection || role == Role::kLayerProjectionNorm;
-    if (!is_looked_up) TRY(add(weight, cut, rank, is_layer_input ? load.entry : load.head));
+    if (is_looked_up(role, config.tied_embeddings)) continue;
+    TRY(add(weight, cut, rank, makes_layer_inputs(role) ? load.entry : load.head));
   }
   load.heads = cut.heads(rank).size();
   const StateShape state = state_shape(config.attention_layer().state, cut, rank);

@@ -8,7 +8,9 @@
 namespace lockstep::testing {
 
 inline Activation random_gate(Random& random) {
-  return random() % 2 == 0 ? Activation::kSiluMul : Activation::kGeluMul;
+  constexpr Activation kGates[] = {Activation::kSiluMul, Activation::kGeluMul,
+                                   Activation::kSigmoidMul};
+  return kGates[random() % 3];
 }
 
 inline std::vector<Output> gated_up(Device& device, Random& random) {

@@ -71,8 +71,6 @@ inline std::vector<Output> recurrent(Device& device, Random& random) {
                          .value_dim = value_dim,
                          .decays = decays,
                          .output = output});
-  device.queue(
-      Gate{output, put_numbers(device, random, count(values)), count(values), random() % 2 == 0});
   return {{memory, all}, {key, count(channels)}, {decay, count(width)}, {output, count(values)}};
 }
 

@@ -32,13 +32,6 @@ GenerateRequest logged_generation_of(std::vector<int32_t> prompt, int max_tokens
   return request;
 }
 
-// Tokens that the smallest vocabulary has.
-std::vector<int32_t> text_of_any_model(int size, int begin) {
-  std::vector<int32_t> tokens = story_text(size, begin);
-  for (int32_t& token : tokens) token %= 190;
-  return tokens;
-}
-
 bool has_same_bits(const Answer& a, const Answer& b) {
   if (!same_bits(a, b) || !a.error.empty() || a.logprobs.size() != b.logprobs.size()) return false;
   for (size_t i = 0; i < a.logprobs.size(); ++i) {

@@ -19,12 +19,6 @@ namespace {
 const std::string kModels[] = {kStories, golden_folder("qwen3next-bf16"),
                                golden_folder("qwen35-q4-g64"), golden_folder("kimilinear-bf16")};
 
-std::vector<int32_t> text_of_any_model(int size, int begin) {
-  std::vector<int32_t> tokens{1};
-  for (int i = 1; i < size; ++i) tokens.push_back(3 + (begin + i * 37) % 180);
-  return tokens;
-}
-
 struct Turn {
   Answer answer;
   int cached_tokens = -1;

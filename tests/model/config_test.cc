@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <span>
 #include <string>
 
 #include "json/json.h"
@@ -31,6 +32,20 @@ struct Refusal {
   Json value;
   const char* sentence;  // a substring
 };
+
+// Each of them, in a file that is sound otherwise.
+void check_refusals(const JsonObject& sound, std::span<const Refusal> refusals) {
+  for (const Refusal& refusal : refusals) {
+    CAPTURE(refusal.key);
+    CAPTURE(refusal.sentence);
+    JsonObject file = sound;
+    file[refusal.key] = refusal.value;
+    const auto refused = parse_config(dump_json(file));
+    REQUIRE(!refused.ok());
+    CHECK_MESSAGE(refused.error().message.find(refusal.sentence) != std::string::npos,
+                  refused.error().message);
+  }
+}
 
 }  // namespace
 
@@ -111,11 +126,6 @@ TEST_CASE("the index of sparse attention, and layers that share one") {
   CHECK((second.shares_choice && !second.has_index() && !second.has(Role::kIndexKey)));
   CHECK((shared.value().layer(2).has_index() && !shared.value().layer(2).shares_choice));
   CHECK((second.has_experts && !shared.value().layer(2).has_experts));
-  struct Refusal {
-    const char* key;
-    Json value;
-    const char* message;
-  };
   const Refusal refusals[] = {
       {"index_topk", nullptr, "\"index_topk\""},
       {"index_topk", 0, "\"index_topk\" is 0"},
@@ -132,15 +142,9 @@ TEST_CASE("the index of sparse attention, and layers that share one") {
       {"indexer_types", JsonArray{"full", "half", "full"}, "the indexer type \"half\" is unknown"},
       {"mlp_layer_types", JsonArray{"dense"}, "\"mlp_layer_types\" must name each layer's type"},
       {"mlp_layer_types", JsonArray{"dense", "sparse", "other"}, "the layer type \"other\""}};
-  for (const Refusal& refusal : refusals) {
-    JsonObject file = sound;
-    file["num_hidden_layers"] = 3;
-    file[refusal.key] = refusal.value;
-    CAPTURE(refusal.message);
-    const auto refused = parse_config(dump_json(file));
-    REQUIRE(!refused.ok());
-    CHECK(refused.error().message.find(refusal.message) != std::string::npos);
-  }
+  JsonObject three = sound;
+  three["num_hidden_layers"] = 3;
+  check_refusals(three, refusals);
 }
 
 TEST_CASE("MiniMax M2 gives rotated dimensions and norms over all heads, in keys of its own") {
@@ -155,11 +159,6 @@ TEST_CASE("MiniMax M2 gives rotated dimensions and norms over all heads, in keys
   JsonObject plain = sound;
   plain["use_qk_norm"] = false;
   CHECK(!parse_config(dump_json(plain)).value().layer(0).joins_head_norms);
-  struct Refusal {
-    const char* key;
-    Json value;
-    const char* message;
-  };
   const Refusal refusals[] = {
       {"rotary_dim", 63, "\"rotary_dim\" is 63, it must be even and at most 128"},
       {"rotary_dim", 130, "\"rotary_dim\" is 130"},
@@ -171,13 +170,7 @@ TEST_CASE("MiniMax M2 gives rotated dimensions and norms over all heads, in keys
       {"attn_type_list", JsonArray{1, 0}, "\"attn_type_list\" has the type 0"},
       {"attn_type_list", 1, "\"attn_type_list\" must be an array"},
       {"num_mtp_modules", -1, "\"num_mtp_modules\" is -1"}};
-  for (const Refusal& refusal : refusals) {
-    JsonObject file = sound;
-    file[refusal.key] = refusal.value;
-    const auto refused = parse_config(dump_json(file));
-    REQUIRE(!refused.ok());
-    CHECK(refused.error().message.find(refusal.message) != std::string::npos);
-  }
+  check_refusals(sound, refusals);
 }
 
 TEST_CASE("Qwen 3.5's recurrent layers are those of layer_types, or all but every fourth") {
@@ -204,11 +197,6 @@ TEST_CASE("Qwen 3.5's recurrent layers are those of layer_types, or all but ever
   two["layer_types"] = JsonArray{"full_attention", "linear_attention"};
   const ModelConfig other = parse_config(dump_json(two)).value();
   CHECK((!other.layer(0).is_recurrent() && other.layer(1).is_recurrent()));
-  struct Refusal {
-    const char* key;
-    Json value;
-    const char* message;
-  };
   const Refusal refusals[] = {
       {"attn_output_gate", false, "\"attn_output_gate\": false is not supported"},
       {"linear_num_key_heads", 5, "48 value heads cannot share 5 key heads evenly"},
@@ -218,15 +206,7 @@ TEST_CASE("Qwen 3.5's recurrent layers are those of layer_types, or all but ever
       {"linear_conv_kernel_dim", nullptr, "\"linear_conv_kernel_dim\" is missing"},
       {"full_attention_interval", 65, "no layer has full attention"},
       {"layer_types", JsonArray{"linear_attention"}, "must name each layer's type"}};
-  for (const Refusal& refusal : refusals) {
-    CAPTURE(refusal.key);
-    JsonObject file = sound;
-    file[refusal.key] = refusal.value;
-    const auto refused = parse_config(dump_json(file));
-    REQUIRE(!refused.ok());
-    CHECK_MESSAGE(refused.error().message.find(refusal.message) != std::string::npos,
-                  refused.error().message);
-  }
+  check_refusals(sound, refusals);
   two["layer_types"] = JsonArray{"full_attention", "sliding_attention"};
   CHECK(parse_config(dump_json(two)).error().message.find("\"sliding_attention\" is unknown") !=
         std::string::npos);
@@ -289,11 +269,6 @@ TEST_CASE("Gemma 4's layers without a window have sizes and rotary angles of the
   const std::vector<double> turns = full_rope_frequencies(config);
   REQUIRE(turns.size() == 256);
   CHECK((turns[0] == 1 && turns[63] > 0 && turns[64] == 0));
-  struct Refusal {
-    const char* key;
-    Json value;
-    const char* message;
-  };
   const Json ropes = sound.at("rope_parameters");
   JsonObject yarn = ropes.as_object();
   yarn["full_attention"] = JsonObject{{"rope_theta", 1000000.0}, {"rope_type", "yarn"}};
@@ -315,14 +290,7 @@ TEST_CASE("Gemma 4's layers without a window have sizes and rotary angles of the
       {"rope_parameters", nullptr, "\"rope_parameters\" has no \"sliding_attention\""},
       {"rope_parameters", yarn, "the rope type \"yarn\" of \"full_attention\""},
       {"rope_parameters", partial, "\"partial_rotary_factor\" is 0.5 in \"sliding_attention\""}};
-  for (const Refusal& refusal : refusals) {
-    CAPTURE(refusal.key);
-    JsonObject file = sound;
-    file[refusal.key] = refusal.value;
-    const auto refused = parse_config(dump_json(file));
-    REQUIRE(!refused.ok());
-    CHECK(refused.error().message.find(refusal.message) != std::string::npos);
-  }
+  check_refusals(sound, refusals);
 }
 
 TEST_CASE("Gemma 4's experts come in addition to a dense part, which is cut like them") {

@@ -221,7 +221,6 @@ class CpuDevice : public Device {
   void convolve(const Convolve& op, const Convolve::Part& part);
   void run(const Decay& op);
   void run(const Sigmoid& op);
-  void run(const Gate& op);
   void run(const DeltaRule& op);
   // In cpu_device_sparse.cc.
   void run(const LayerNorm& op);

@@ -3,11 +3,12 @@
 #include <cstddef>
 
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/norm_lanes.h"
 
 namespace lockstep {
 namespace {
 
-// Rounded squares in kNormLanes lanes, which are added in a tree, halves first.
+// Squares are rounded, not fused.
 float sum_of_squares(const float* x, size_t columns) {
   float lanes[kNormLanes] = {};
   size_t begin = 0;
@@ -15,10 +16,7 @@ float sum_of_squares(const float* x, size_t columns) {
     for (size_t i = 0; i < kNormLanes; ++i) lanes[i] += x[begin + i] * x[begin + i];
   }
   for (size_t i = 0; begin + i < columns; ++i) lanes[i] += x[begin + i] * x[begin + i];
-  for (size_t half = kNormLanes / 2; half > 0; half /= 2) {
-    for (size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-  }
-  return lanes[0];
+  return sum_of_lanes(lanes);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ void CpuDevice::run(const Embed& op) {
   const Matrix& m = matrix(op.matrix);
   if (op.tokens == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens);
-  const size_t stride = op.output_stride > 0 ? static_cast<size_t>(op.output_stride) : m.columns();
+  const size_t stride = stride_or(op.output_stride, m.columns());
   LOCKSTEP_CHECK(m.columns() <= stride);
   const EmbedArgs args{.matrix = &m.packed,
                        .blocks = m.layout->blocks.data(),
@@ -36,7 +36,7 @@ void CpuDevice::run(const Embed& op) {
 
 void CpuDevice::run(const CopyRows& op) {
   const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
-  const size_t stride = op.input_stride > 0 ? static_cast<size_t>(op.input_stride) : columns;
+  const size_t stride = stride_or(op.input_stride, columns);
   const int32_t* rows = ints(op.rows, count);
   float* output = floats(op.output, count * columns);
   for (size_t i = 0; i < count; ++i) {
@@ -49,7 +49,7 @@ void CpuDevice::run(const CopyColumns& op) {
   if (op.count == 0 || op.columns == 0) return;
   const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
   const auto stride = static_cast<size_t>(op.output_stride);
-  const auto from = static_cast<size_t>(op.input_stride > 0 ? op.input_stride : op.columns);
+  const size_t from = stride_or(op.input_stride, columns);
   LOCKSTEP_CHECK(columns <= stride && columns <= from);
   const float* input = floats(op.input, (count - 1) * from + columns);
   float* output = floats(op.output, (count - 1) * stride + columns);
@@ -60,7 +60,7 @@ void CpuDevice::run(const CopyColumns& op) {
 
 void CpuDevice::run(const RmsNorm& op) {
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
-  const size_t stride = op.stride > 0 ? static_cast<size_t>(op.stride) : columns;
+  const size_t stride = stride_or(op.stride, columns);
   const RmsNormArgs args{.x = floats(op.x, tokens * stride),
                          .x_stride = stride,
                          .weight = floats(op.weight, columns),

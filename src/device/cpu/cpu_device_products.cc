@@ -177,15 +177,26 @@ void CpuDevice::run(const Activate& op) {
   LOCKSTEP_CHECK(columns <= stride);
   float* gate = floats(op.gate, tokens * columns);
   float* up = floats(op.up, (tokens - 1) * stride + columns);
-  for (size_t token = 0; token < tokens; ++token) {
-    join(op.activation, gate + token * columns, up + token * stride, columns);
-  }
+  constexpr size_t kColumnsOfChunk = 256, kCost = 16;  // of one column
+  const size_t chunks = (columns + kColumnsOfChunk - 1) / kColumnsOfChunk;
+  parallel(static_cast<int>(tokens * chunks), kCost * kColumnsOfChunk, [&](int begin, int end) {
+    for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) {
+      const size_t token = chunk / chunks, first = chunk % chunks * kColumnsOfChunk;
+      join(op.activation, gate + token * columns + first, up + token * stride + first,
+           std::min(kColumnsOfChunk, columns - first));
+    }
+  });
 }
 
 // gelu(g) by tanh is g * sigmoid(2 k (g + 0.044715 g^3)), so with c = 2 k (1 + 0.044715 g^2) it is
 // silu(g c) / c.
 void CpuDevice::join(Activation activation, float* gate, float* up, size_t count) const {
   LOCKSTEP_CHECK(activation != Activation::kClampedSwiglu);
+  if (activation == Activation::kSigmoidMul) {
+    kernels_.sigmoid(gate, gate, count);
+    for (size_t i = 0; i < count; ++i) gate[i] *= up[i];
+    return;
+  }
   if (activation == Activation::kGeluMul) {
     for (size_t i = 0; i < count; ++i) {
       const float c = kGeluSlope + kGeluSquare * (gate[i] * gate[i]);

@@ -8,11 +8,17 @@
 namespace lockstep {
 namespace {
 
-// Channels of a convolution, or numbers of another row, that a thread takes together.
+// Channels of a convolution that a thread takes together.
 constexpr size_t kColumnsOfChunk = 256;
 
 int chunks_of(size_t columns) {
   return static_cast<int>((columns + kColumnsOfChunk - 1) / kColumnsOfChunk);
+}
+
+// An operation's part of the state of this number; `offset`: of the part.
+Slice state_part(const StateSlots& states, int32_t number, size_t offset) {
+  const size_t at = static_cast<size_t>(number) * states.stride + offset;
+  return {states.memory.buffer, states.memory.offset + at};
 }
 
 }  // namespace
@@ -33,8 +39,7 @@ void CpuDevice::convolve(const Convolve& op, const Convolve::Part& part) {
   const float* weights = floats(part.weights, taps * channels);
   float* y = floats(part.y, tokens * channels);
   const auto state = [&](int32_t number) {
-    const size_t at = static_cast<size_t>(number) * op.states.stride + part.state_offset;
-    return floats({op.states.memory.buffer, op.states.memory.offset + at}, (taps - 1) * channels);
+    return floats(state_part(op.states, number, part.state_offset), (taps - 1) * channels);
   };
   parallel(chunks_of(channels), tokens * taps * kColumnsOfChunk, [&](int begin, int end) {
     const size_t first = static_cast<size_t>(begin) * kColumnsOfChunk;
@@ -70,25 +75,6 @@ void CpuDevice::run(const Sigmoid& op) {
   kernels_.sigmoid(x, x, op.count);
 }
 
-void CpuDevice::run(const Gate& op) {
-  float* x = floats(op.x, op.count);
-  const float* gate = floats(op.gate, op.count);
-  constexpr size_t kCost = 16;  // of one number
-  parallel(chunks_of(op.count), kCost * kColumnsOfChunk, [&](int begin, int end) {
-    float opened[kColumnsOfChunk];
-    for (int chunk = begin; chunk < end; ++chunk) {
-      const size_t first = static_cast<size_t>(chunk) * kColumnsOfChunk;
-      const size_t count = std::min(kColumnsOfChunk, op.count - first);
-      if (op.is_silu) {
-        kernels_.silu_mul(gate + first, x + first, x + first, count);
-        continue;
-      }
-      kernels_.sigmoid(gate + first, opened, count);
-      for (size_t i = 0; i < count; ++i) x[first + i] *= opened[i];
-    }
-  });
-}
-
 void CpuDevice::run(const DeltaRule& op) {
   if (op.tokens == 0 || op.value_heads == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.value_heads);
@@ -106,10 +92,8 @@ void CpuDevice::run(const DeltaRule& op) {
   const float* rate = floats(op.rate, tokens * heads);
   float* output = floats(op.output, tokens * heads * value_dim);
   const auto state = [&](int32_t number, size_t head) {
-    const size_t at = static_cast<size_t>(number) * op.states.stride + op.state_offset;
     const size_t of_head = key_dim * value_dim;
-    return floats({op.states.memory.buffer, op.states.memory.offset + at + head * of_head},
-                  of_head);
+    return floats(state_part(op.states, number, op.state_offset + head * of_head), of_head);
   };
   parallel(op.value_heads, tokens * key_dim * value_dim, [&](int begin, int end) {
     for (auto head = static_cast<size_t>(begin); head < static_cast<size_t>(end); ++head) {

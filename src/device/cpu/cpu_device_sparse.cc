@@ -1,24 +1,19 @@
 // How the CPU runs the operations of sparse attention: the norm of the index's key, the scores of
 // positions, and the choice of the best ones.
-#include <array>
-#include <bit>
-#include <cstring>
+#include <algorithm>
 
 #include "base/check.h"
 #include "device/cpu/choice.h"
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/norm_lanes.h"
 
 namespace lockstep {
 namespace {
 
-// In kNormLanes lanes, which are added in a tree, halves first.
 float sum_of(const float* x, size_t columns) {
   float lanes[kNormLanes] = {};
   for (size_t i = 0; i < columns; ++i) lanes[i % kNormLanes] += x[i];
-  for (size_t half = kNormLanes / 2; half > 0; half /= 2) {
-    for (size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-  }
-  return lanes[0];
+  return sum_of_lanes(lanes);
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ static_assert(kColumnsOfBlock == kBlockColumns && kColumnsOfRun == kPlainRunColu
 static_assert(kPositionsOfPage == kPagePositions && kLanesOfNorm == kNormLanes);
 static_assert(kActivateSilu == static_cast<uint32_t>(Activation::kSiluMul) &&
               kActivateClamped == static_cast<uint32_t>(Activation::kClampedSwiglu) &&
-              kActivateGelu == static_cast<uint32_t>(Activation::kGeluMul));
+              kActivateGelu == static_cast<uint32_t>(Activation::kGeluMul) &&
+              kActivateSigmoid == static_cast<uint32_t>(Activation::kSigmoidMul));
 static_assert(kSlopeOfGelu == kGeluSlope && kSquareOfGelu == kGeluSquare);
 static_assert(kWordsOfBlock8 * 4 == sizeof(InputBlock8));
 static_assert(kWordsOfBlockF * 4 == sizeof(InputBlockF));
@@ -121,7 +122,7 @@ void Planner::plan(const Embed& op) {
   const PlanMatrix& m = memory_.matrix(op.matrix);
   if (m.is_empty() || op.tokens == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(m.columns);
-  const size_t stride = op.output_stride > 0 ? static_cast<size_t>(op.output_stride) : columns;
+  const size_t stride = stride_or(op.output_stride, columns);
   LOCKSTEP_CHECK(columns <= stride);
   const MemoryRange rows = memory_.place(op.rows, tokens);
   const MemoryRange output = memory_.place(op.output, (tokens - 1) * stride + columns);
@@ -149,22 +150,21 @@ void Planner::plan(const CopyRows& op) {
   MemoryRange input = memory_.whole(op.input);
   input.is_partial = true;
   const MemoryRange output = memory_.place(op.output, count * columns);
-  elementwise(
-      kCopyRows,
-      {.x = input.begin,
-       .y = output.begin,
-       .rows = rows.begin,
-       .row_count = static_cast<uint32_t>(count),
-       .columns = static_cast<uint32_t>(columns),
-       .x_stride = static_cast<uint32_t>(op.input_stride > 0 ? op.input_stride : op.columns)},
-      {rows, input}, {output});
+  elementwise(kCopyRows,
+              {.x = input.begin,
+               .y = output.begin,
+               .rows = rows.begin,
+               .row_count = static_cast<uint32_t>(count),
+               .columns = static_cast<uint32_t>(columns),
+               .x_stride = static_cast<uint32_t>(stride_or(op.input_stride, columns))},
+              {rows, input}, {output});
 }
 
 void Planner::plan(const CopyColumns& op) {
   if (op.count == 0 || op.columns == 0) return;
   const auto count = static_cast<size_t>(op.count), columns = static_cast<size_t>(op.columns);
   const auto stride = static_cast<size_t>(op.output_stride);
-  const auto from = static_cast<size_t>(op.input_stride > 0 ? op.input_stride : op.columns);
+  const size_t from = stride_or(op.input_stride, columns);
   LOCKSTEP_CHECK(columns <= stride && columns <= from);
   const MemoryRange input = memory_.place(op.input, (count - 1) * from + columns);
   const MemoryRange output = memory_.place(op.output, (count - 1) * stride + columns);
@@ -253,7 +253,7 @@ void Planner::plan(const AddExpertBias& op) {
 void Planner::plan(const RmsNorm& op) {
   if (op.tokens == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
-  const size_t stride = op.stride > 0 ? static_cast<size_t>(op.stride) : columns;
+  const size_t stride = stride_or(op.stride, columns);
   const MemoryRange x = memory_.place(op.x, tokens * stride),
                     y = memory_.place(op.y, tokens * stride);
   const MemoryRange weight = memory_.place(op.weight, columns);

@@ -223,7 +223,7 @@ class Planner {
   Split split_of(const Attention& op) const;
   void plan_split_attention(const Attention& op, const Split& split);
   struct AttentionRanges {
-    MemoryRange query, output, positions, offsets, lists, sinks;
+    MemoryRange query, output, positions, offsets, lists, sinks, mask;
   };
   AttentionRanges ranges_of(const Attention& op, size_t begin, size_t count) const;
   AttentionParams params_of(const Attention& op, const AttentionRanges& ranges) const;
@@ -248,20 +248,18 @@ class Planner {
   void plan(const Convolve& op);
   void plan(const Decay& op);
   void plan(const Sigmoid& op);
-  void plan(const Gate& op);
   void plan(const DeltaRule& op);
   struct StateRanges {
     MemoryRange memory, from, to;
   };
   StateRanges ranges_of(const StateSlots& states, int tokens) const;
   // `offset`: of the operation's part of a state.
-  StatesInfo states_info(const StateSlots& states, size_t offset, int tokens) const;
+  static StatesInfo states_info(const StateSlots& states, const StateRanges& ranges, size_t offset,
+                                int tokens);
   // In plan_sparse.cc.
   void plan(const LayerNorm& op);
   void plan(const IndexScores& op);
   void plan(const ChoosePositions& op);
-  // Some tokens.
-  void plan_chosen_attention(const Attention& op, size_t begin, size_t count);
   void activate(ActivateParams params, std::initializer_list<MemoryRange> reads,
                 const MemoryRange& output, const PlanMatrix* user);
   void elementwise(uint32_t kind, const ElementwiseParams& params,

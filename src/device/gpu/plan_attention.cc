@@ -24,8 +24,8 @@ size_t part_bytes(const Attention& op) {
 void Planner::plan(const Attention& op) {
   if (op.heads == 0 || op.tokens == 0) return;
   LOCKSTEP_CHECK(op.pages.value_dim <= kValueDimMax);
-  const bool is_chosen = op.chosen > 0;  // then a row's pages are not shared
-  const Split split = is_chosen ? Split{} : split_of(op);
+  LOCKSTEP_CHECK(op.chosen == 0 || op.window == 0);
+  const Split split = split_of(op);
   if (split.pages > 0) return plan_split_attention(op, split);
   // With few pages to a dispatch, states are in scratch memory between dispatches.
   const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
@@ -34,11 +34,13 @@ void Planner::plan(const Attention& op) {
   LOCKSTEP_CHECK(round > 0);
   for (size_t begin = 0; begin < tokens; begin += round) {
     const size_t count = std::min(round, tokens - begin);
-    is_chosen ? plan_chosen_attention(op, begin, count) : plan_attention(op, begin, count);
+    plan_attention(op, begin, count);
   }
 }
 
+// A row that attends to chosen positions has one workgroup.
 Planner::Split Planner::split_of(const Attention& op) const {
+  if (op.chosen > 0) return {};
   const auto rows = static_cast<size_t>(op.tokens) * static_cast<size_t>(op.heads);
   auto pages = static_cast<size_t>(op.pages_reached);
   if (op.window > 0) {
@@ -65,6 +67,10 @@ Planner::AttentionRanges Planner::ranges_of(const Attention& op, size_t begin, s
       .lists = memory_.whole(op.page_lists),
       .sinks = op.has_sinks ? memory_.place(op.sinks, heads) : MemoryRange{}};
   ranges.lists.is_partial = true;
+  if (op.chosen > 0) {
+    ranges.mask = rows_at(op.mask, begin, count, static_cast<size_t>(op.mask_words));
+    ranges.mask.is_partial = true;
+  }
   return ranges;
 }
 
@@ -81,7 +87,10 @@ AttentionParams Planner::params_of(const Attention& op, const AttentionRanges& r
           .heads_per_kv = static_cast<uint32_t>(op.heads_per_kv),
           .kv_begin = static_cast<uint32_t>(op.kv_begin),
           .window = static_cast<uint32_t>(op.window),
-          .scale = op.scale};
+          .scale = op.scale,
+          .mask = ranges.mask.begin,
+          .mask_words = static_cast<uint32_t>(op.mask_words),
+          .chosen = static_cast<uint32_t>(op.chosen)};
 }
 
 void Planner::plan_split_attention(const Attention& op, const Split& split) {
@@ -102,12 +111,15 @@ void Planner::plan_split_attention(const Attention& op, const Split& split) {
   keep(prepared);
 }
 
+// A page takes more turns of a loop where positions are chosen.
 void Planner::plan_attention(const Attention& op, size_t begin, size_t count) {
   const auto heads = static_cast<size_t>(op.heads);
+  const bool is_chosen = op.chosen > 0;
   const AttentionRanges ranges = ranges_of(op, begin, count);
   const auto pages = static_cast<uint32_t>(ranges.lists.bytes / Slice::kElementBytes);
   const bool is_cut = options_.attention_pages_max > 0;
-  const uint32_t some = is_cut ? options_.attention_pages_max : pages;
+  const uint32_t pages_max = options_.attention_pages_max;
+  const uint32_t some = !is_cut ? pages : is_chosen ? std::max(1u, pages_max / 2) : pages_max;
   const MemoryRange states =
       is_cut ? MemoryRange{own_scratch().begin, count * heads * kStateBytes} : MemoryRange{};
   const PlanMatrix* user = count == static_cast<size_t>(op.tokens) ? user_of(op.output) : nullptr;
@@ -118,11 +130,11 @@ void Planner::plan_attention(const Attention& op, size_t begin, size_t count) {
   for (uint32_t page = 0; page < pages; page += some) {
     params.page_begin = page;
     params.page_end = std::min(pages, page + some);
-    emit({Kernel::kAttention,
+    emit({is_chosen ? Kernel::kAttentionChosen : Kernel::kAttention,
           {static_cast<uint32_t>(op.pages.kind), 0, is_cut ? 1u : 0u, prepared.form}},
          heads, count, params,
          {state_of(op.pages), ranges.query, ranges.positions, ranges.offsets, ranges.lists,
-          ranges.sinks, states},
+          ranges.sinks, states, ranges.mask},
          {ranges.output, states, prepared.prepared.range});
   }
   keep(prepared);

@@ -218,7 +218,7 @@ size_t Planner::plan_biased_norm(std::span<const Operation> operations) {
   const bool is_one_sum = add->sum == bias->x && add->sum == norm->x &&
                           add->count == tokens * columns && bias->columns == norm->columns &&
                           bias->tokens == norm->tokens &&
-                          (norm->stride == 0 || norm->stride == norm->columns);
+                          stride_or(norm->stride, columns) == columns;
   if (!is_one_sum) return 0;
   after_ = operations.subspan(reader.taken());
   plan_sum_norm({.x = add->x,

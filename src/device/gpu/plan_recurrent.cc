@@ -4,21 +4,20 @@
 
 namespace lockstep::gpu {
 
-StatesInfo Planner::states_info(const StateSlots& states, size_t offset, int tokens) const {
-  const auto count = static_cast<size_t>(tokens);
-  const Slice memory{states.memory.buffer, states.memory.offset + offset};
-  return {.memory = memory_.whole(memory).begin,
-          .from = memory_.place(states.from, count).begin,
-          .to = memory_.place(states.to, count).begin,
-          .state_bytes = static_cast<uint32_t>(states.stride * Slice::kElementBytes),
-          .tokens = static_cast<uint32_t>(tokens)};
-}
-
 Planner::StateRanges Planner::ranges_of(const StateSlots& states, int tokens) const {
   const auto count = static_cast<size_t>(tokens);
   MemoryRange memory = memory_.whole(states.memory);
   memory.is_partial = true;
   return {memory, memory_.place(states.from, count), memory_.place(states.to, count)};
+}
+
+StatesInfo Planner::states_info(const StateSlots& states, const StateRanges& ranges, size_t offset,
+                                int tokens) {
+  return {.memory = ranges.memory.begin + offset * Slice::kElementBytes,
+          .from = ranges.from.begin,
+          .to = ranges.to.begin,
+          .state_bytes = static_cast<uint32_t>(states.stride * Slice::kElementBytes),
+          .tokens = static_cast<uint32_t>(tokens)};
 }
 
 void Planner::plan(const Convolve& op) {
@@ -32,7 +31,7 @@ void Planner::plan(const Convolve& op) {
     const MemoryRange weights = memory_.place(part.weights, taps * channels);
     const MemoryRange y = memory_.place(part.y, tokens * channels);
     emit({Kernel::kConvolve, {}}, groups_of(channels, kGroupSize), 1,
-         ConvolveParams{.states = states_info(op.states, part.state_offset, op.tokens),
+         ConvolveParams{.states = states_info(op.states, states, part.state_offset, op.tokens),
                         .x = x.begin,
                         .weights = weights.begin,
                         .y = y.begin,
@@ -64,17 +63,6 @@ void Planner::plan(const Sigmoid& op) {
   });
 }
 
-void Planner::plan(const Gate& op) {
-  in_rows(op.count, [&](size_t begin, size_t count) {
-    const MemoryRange x = memory_.place({op.x.buffer, op.x.offset + begin}, count);
-    const MemoryRange gate = memory_.place({op.gate.buffer, op.gate.offset + begin}, count);
-    elementwise(
-        op.is_silu ? kGateSilu : kGate,
-        {.x = gate.begin, .y = x.begin, .row_count = 1, .columns = static_cast<uint32_t>(count)},
-        {x, gate}, {x});
-  });
-}
-
 void Planner::plan(const DeltaRule& op) {
   if (op.tokens == 0 || op.value_heads == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.value_heads);
@@ -89,7 +77,7 @@ void Planner::plan(const DeltaRule& op) {
   const MemoryRange output = memory_.place(op.output, of_values);
   const StateRanges states = ranges_of(op.states, op.tokens);
   emit({Kernel::kDelta, {}}, groups_of(static_cast<size_t>(op.value_dim), kGroupSize), heads,
-       DeltaParams{.states = states_info(op.states, op.state_offset, op.tokens),
+       DeltaParams{.states = states_info(op.states, states, op.state_offset, op.tokens),
                    .query = query.begin,
                    .key = key.begin,
                    .value = value.begin,

@@ -1,15 +1,12 @@
-// The plan of sparse attention: the index's key, the scores of positions, the choice, and attention
-// over what is chosen. A row's chosen positions have one workgroup.
+// The plan of what comes before attention over chosen positions: the norm of the index's key, the
+// scores of positions, and the choice.
 #include <algorithm>
 
-#include "base/check.h"
 #include "device/gpu/emit.h"
 #include "device/gpu/plan.h"
 
 namespace lockstep::gpu {
 namespace {
-
-constexpr size_t kRowStateBytes = 8;  // maximum and sum
 
 static_assert(kPositionsOfPage == kGroupSize);  // an invocation for each position
 
@@ -75,39 +72,6 @@ void Planner::plan(const ChoosePositions& op) {
                              .mask_words = static_cast<uint32_t>(op.mask_words),
                              .chosen = static_cast<uint32_t>(op.chosen)},
        {scores, positions}, {mask});
-}
-
-// A page takes more turns of a loop than in attention of all positions.
-void Planner::plan_chosen_attention(const Attention& op, size_t begin, size_t count) {
-  LOCKSTEP_CHECK(op.window == 0);
-  const auto heads = static_cast<size_t>(op.heads);
-  const AttentionRanges ranges = ranges_of(op, begin, count);
-  MemoryRange mask = rows_at(op.mask, begin, count, static_cast<size_t>(op.mask_words));
-  mask.is_partial = true;
-  const auto pages = static_cast<uint32_t>(ranges.lists.bytes / Slice::kElementBytes);
-  const bool is_cut = options_.attention_pages_max > 0;
-  const uint32_t some = is_cut ? std::max(1u, options_.attention_pages_max / 2) : pages;
-  const MemoryRange states =
-      is_cut ? MemoryRange{own_scratch().begin, count * heads * kRowStateBytes} : MemoryRange{};
-  const PlanMatrix* user = count == static_cast<size_t>(op.tokens) ? user_of(op.output) : nullptr;
-  const PreparedRows prepared = room_for_heads(user, ranges.output, op);
-  AttentionParams params = params_of(op, ranges);
-  params.parts = states.begin;
-  params.prepared = prepared.to;
-  params.mask = mask.begin;
-  params.mask_words = static_cast<uint32_t>(op.mask_words);
-  params.chosen = static_cast<uint32_t>(op.chosen);
-  for (uint32_t page = 0; page < pages; page += some) {
-    params.page_begin = page;
-    params.page_end = std::min(pages, page + some);
-    emit({Kernel::kAttentionChosen,
-          {static_cast<uint32_t>(op.pages.kind), 0, is_cut ? 1u : 0u, prepared.form}},
-         heads, count, params,
-         {state_of(op.pages), ranges.query, ranges.positions, ranges.offsets, ranges.lists,
-          ranges.sinks, states, mask},
-         {ranges.output, states, prepared.prepared.range});
-  }
-  keep(prepared);
 }
 
 }  // namespace lockstep::gpu

@@ -108,17 +108,9 @@ void main() {
     page_end = min(page_end, PARAMS.page_end);
     if (page_begin >= page_end) return;
   }
-  Floats to = Floats(advance(PARAMS.outputs, row, value_dim * 4u));
-  Floats kept = Floats(advance(PARAMS.parts, row, 8u));
-
   float outputs[kColumnsMax];
   HeadState state = HeadState(0.0, 0.0);
-  if (kIsCut == 1u && page_begin > range.first) {
-    state = HeadState(kept.at[0], kept.at[1]);
-    for (uint i = 0u; i * kGroupSize + lane < value_dim; ++i) {
-      outputs[i] = to.at[i * kGroupSize + lane];
-    }
-  }
+  if (kIsCut == 1u && page_begin > range.first) resume_head(lane, row, state, outputs);
   for (uint index = page_begin; index < page_end; index += sharers) {
     const uint begin = index * kPositionsOfPage;
     const uint first = begin < range.start ? range.start - begin : 0u;
@@ -161,13 +153,7 @@ void main() {
   if (kIsSplit == 1u) return;
   if (kIsCut == 1u && page_end < range.end) {
     barrier();
-    if (lane == 0u) {
-      kept.at[0] = state.maximum;
-      kept.at[1] = state.sum;
-    }
-    for (uint i = 0u; i * kGroupSize + lane < value_dim; ++i) {
-      to.at[i * kGroupSize + lane] = outputs[i];
-    }
+    leave_head(lane, row, state, outputs);
     return;
   }
   end_head(lane, row, head, state, outputs);

@@ -49,6 +49,29 @@ uvec2 place_of_part(uint row, uint page) {
   return advance(advance(PARAMS.parts, row, PARAMS.parts_pages * bytes), page, bytes);
 }
 
+// Between dispatches that take some of the pages each, the state and the columns of a row stay.
+void resume_head(uint lane, uint row, out HeadState state, out float outputs[kColumnsMax]) {
+  const uint value_dim = PARAMS.pages.value_dim;
+  Floats from = Floats(advance(PARAMS.outputs, row, value_dim * 4u));
+  Floats kept = Floats(advance(PARAMS.parts, row, 8u));
+  state = HeadState(kept.at[0], kept.at[1]);
+  for (uint i = 0u; i * kGroupSize + lane < value_dim; ++i) {
+    outputs[i] = from.at[i * kGroupSize + lane];
+  }
+}
+void leave_head(uint lane, uint row, HeadState state, float outputs[kColumnsMax]) {
+  const uint value_dim = PARAMS.pages.value_dim;
+  Floats to = Floats(advance(PARAMS.outputs, row, value_dim * 4u));
+  Floats kept = Floats(advance(PARAMS.parts, row, 8u));
+  if (lane == 0u) {
+    kept.at[0] = state.maximum;
+    kept.at[1] = state.sum;
+  }
+  for (uint i = 0u; i * kGroupSize + lane < value_dim; ++i) {
+    to.at[i * kGroupSize + lane] = outputs[i];
+  }
+}
+
 // After the last page: the sink, then the division.
 void end_head(uint lane, uint row, uint head, HeadState state, float outputs[kColumnsMax]) {
   const uint value_dim = PARAMS.pages.value_dim;

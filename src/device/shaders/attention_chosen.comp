@@ -150,17 +150,9 @@ void main() {
     page_end = min(page_end, PARAMS.page_end);
     if (page_begin >= page_end) return;
   }
-  Floats to = Floats(advance(PARAMS.outputs, row, value_dim * 4u));
-  Floats kept = Floats(advance(PARAMS.parts, row, 8u));
-
   float outputs[kColumnsMax];
   HeadState state = HeadState(0.0, 0.0);
-  if (kIsCut == 1u && page_begin > 0u) {
-    state = HeadState(kept.at[0], kept.at[1]);
-    for (uint i = 0u; i * kGroupSize + lane < value_dim; ++i) {
-      outputs[i] = to.at[i * kGroupSize + lane];
-    }
-  }
+  if (kIsCut == 1u && page_begin > 0u) resume_head(lane, row, state, outputs);
   for (uint begin = page_begin; begin < page_end;) {
     const uint page = begin + lane;
     const uvec2 mask = page < page_end ? mask_of(token, page, position) : uvec2(0u);
@@ -219,13 +211,7 @@ void main() {
   }
   if (kIsCut == 1u && page_end < all_pages) {
     barrier();
-    if (lane == 0u) {
-      kept.at[0] = state.maximum;
-      kept.at[1] = state.sum;
-    }
-    for (uint i = 0u; i * kGroupSize + lane < value_dim; ++i) {
-      to.at[i * kGroupSize + lane] = outputs[i];
-    }
+    leave_head(lane, row, state, outputs);
     return;
   }
   end_head(lane, row, head, state, outputs);

@@ -128,6 +128,7 @@ struct MatmulParams {
 LOCKSTEP_CONSTANT uint32_t kActivateSilu = 0u;
 LOCKSTEP_CONSTANT uint32_t kActivateClamped = 1u;
 LOCKSTEP_CONSTANT uint32_t kActivateGelu = 2u;
+LOCKSTEP_CONSTANT uint32_t kActivateSigmoid = 3u;
 // kGeluSlope and kGeluSquare there.
 LOCKSTEP_CONSTANT float kSlopeOfGelu = 1.5957691216f;
 LOCKSTEP_CONSTANT float kSquareOfGelu = 0.0713548163f;
@@ -345,9 +346,7 @@ LOCKSTEP_CONSTANT uint32_t kAddExpertBias = 5u;  // y[r][c] += sum of weights * 
 LOCKSTEP_CONSTANT uint32_t kScale = 6u;          // y[r][c] *= x[0]
 LOCKSTEP_CONSTANT uint32_t kCap = 7u;            // y[r][c] = cap * tanh(y[r][c] / cap)
 LOCKSTEP_CONSTANT uint32_t kSigmoid = 8u;        // y[r][c] = sigmoid(y[r][c])
-LOCKSTEP_CONSTANT uint32_t kGate = 9u;           // y[r][c] *= sigmoid(x[r][c])
-LOCKSTEP_CONSTANT uint32_t kGateSilu = 10u;      // y[r][c] *= silu(x[r][c])
-LOCKSTEP_CONSTANT uint32_t kDecay = 11u;  // y[r][c] = exp(-weights[c] * softplus(y[r][c] + x[c]))
+LOCKSTEP_CONSTANT uint32_t kDecay = 9u;  // y[r][c] = exp(-weights[c] * softplus(y[r][c] + x[c]))
 
 struct ElementwiseParams {
   Address x;

@@ -62,16 +62,17 @@ int PageCache::take_over(CachedPages& pages, std::span<const int32_t> tokens, in
   if (!pages.enters_tree || static_cast<size_t>(pages.in_tree) != count) {
     return pages.in_tree * kPagePositions;
   }
-  const size_t reusable =
-      reusable_pages(pages, tokens, static_cast<size_t>(positions_max / kPagePositions));
-  if (reusable == count) return pages.in_tree * kPagePositions;
-  for (; count < reusable; ++count) {
+  auto pages_max = static_cast<size_t>(positions_max / kPagePositions);
+  if (states_.is_needed()) pages_max = pages_with_state(pages, tokens, pages_max);
+  for (; count < pages_max; ++count) {
     const int32_t page = tree_.find(key_after(parent_of(pages, count), pages, tokens, count));
+    if (page == PrefixTree::kNone) break;
     tree_.set_used(page);
     pool_.share(pages.state, page);
   }
+  const bool is_longer = count > static_cast<size_t>(pages.in_tree);
   pages.in_tree = static_cast<int>(count);
-  take_over_state(pages);
+  if (states_.is_needed() && is_longer) take_over_state(pages);
   return pages.in_tree * kPagePositions;
 }
 

@@ -67,7 +67,6 @@ struct PlannedPositions {
   int begin = 0;
   int end = 0;
   int known = 0;
-  int prompt = 0;  // tokens
 };
 
 class PageCache {
@@ -129,12 +128,12 @@ class PageCache {
   static PrefixTree::Key key_after(int32_t parent, const CachedPages& pages,
                                    std::span<const int32_t> tokens, size_t page);
   // In page_cache_states.cc.
-  void plan_snapshot(CachedPages& pages, int length, int prompt);
+  void plan_snapshot(CachedPages& pages, int length);
   void enter_states(CachedPages& pages, int length);
   void enter_snapshot(CachedPages& pages, const CachedPages::StateAt& snapshot);
   void release_states(CachedPages& pages);
-  size_t reusable_pages(const CachedPages& pages, std::span<const int32_t> tokens,
-                        size_t pages_max) const;
+  size_t pages_with_state(const CachedPages& pages, std::span<const int32_t> tokens,
+                          size_t pages_max) const;
   void take_over_state(CachedPages& pages);
   // For a page of the tree; computed on demand, with those of the pages before.
   const PageKey& disk_key(int32_t page);

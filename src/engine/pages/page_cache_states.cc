@@ -36,12 +36,12 @@ void PageCache::plan_states(CachedPages& pages, const PlannedPositions& planned,
     }
     batch.states_from.push_back(from);
     batch.states_to.push_back(pages.recurrent);
-    if (!is_guess) plan_snapshot(pages, position + 1, planned.prompt);
+    if (!is_guess) plan_snapshot(pages, position + 1);
   }
 }
 
-void PageCache::plan_snapshot(CachedPages& pages, int length, int prompt) {
-  if (!pages.enters_tree || !is_snapshot(length, prompt) || states_.spare() <= 0) return;
+void PageCache::plan_snapshot(CachedPages& pages, int length) {
+  if (!pages.enters_tree || !is_snapshot(length, pages.prompt) || states_.spare() <= 0) return;
   states_.lend();
   states_.hold(pages.recurrent);
   pages.snapshots.push_back({length, pages.recurrent});
@@ -109,22 +109,21 @@ void PageCache::release_states(CachedPages& pages) {
   pages.recurrent = StateCache::kNone;
 }
 
-// The number of leading pages that can be taken over: a recurrent state continues only where there
-// is a snapshot.
-size_t PageCache::reusable_pages(const CachedPages& pages, std::span<const int32_t> tokens,
-                                 size_t pages_max) const {
+// The number of leading pages that can be taken over, at most `pages_max`: a recurrent state
+// continues only where there is a snapshot.
+size_t PageCache::pages_with_state(const CachedPages& pages, std::span<const int32_t> tokens,
+                                   size_t pages_max) const {
   size_t count = pages.state.pages().size(), reusable = count;
   int32_t parent = count == 0 ? PrefixTree::kNone : pages.state.pages()[count - 1];
   for (; count < pages_max; ++count) {
     parent = tree_.find(key_after(parent, pages, tokens, count));
     if (parent == PrefixTree::kNone) break;
-    if (!states_.is_needed() || states_.of_page(parent) != StateCache::kNone) reusable = count + 1;
+    if (states_.of_page(parent) != StateCache::kNone) reusable = count + 1;
   }
   return reusable;
 }
 
 void PageCache::take_over_state(CachedPages& pages) {
-  if (!states_.is_needed()) return;
   const int32_t state = states_.of_page(pages.state.pages().back());
   states_.hold(state);
   states_.touch(state);

@@ -326,9 +326,7 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
   const auto list = static_cast<int32_t>(batch.page_lists.size());
   const auto pages = sequence.pages.state.pages();
   const int known = static_cast<int>(sequence.tokens.size());
-  pages_.plan_states(
-      sequence.pages,
-      {.begin = sequence.fed, .end = end, .known = known, .prompt = sequence.prompt_size()}, batch);
+  pages_.plan_states(sequence.pages, {.begin = sequence.fed, .end = end, .known = known}, batch);
   batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
   int outputs = 0, hidden_outputs = 0;
   for (int position = sequence.fed; position < end; ++position) {

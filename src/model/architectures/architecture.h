@@ -173,8 +173,9 @@ struct Architecture {
   std::array<std::string_view, 2> model_types{};
   std::span<const WeightSpec> shared;  // embedding, final norm, LM head
   LayerKind dense;
-  LayerKind sparse;                  // with experts; same as `dense` if the architecture has none
-  Has qkv_bias = Has::kNo;           // configured by "attention_bias"
+  LayerKind sparse;  // with experts; same as `dense` if the architecture has none
+  std::span<const WeightSpec> every_layer;  // besides those of its kind
+  Has qkv_bias = Has::kNo;                  // configured by "attention_bias"
   Has head_norms = Has::kNo;         // an RMS norm over each head of q and k; by "use_qk_norm"
   bool joins_head_norms = false;     // one over all heads of q, and one over those of k
   bool has_own_full_layers = false;  // those without a window differ: ModelConfig::full

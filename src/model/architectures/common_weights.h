@@ -11,6 +11,46 @@ inline constexpr WeightSpec kSharedWeights[] = {
     {Role::kLogits, "lm_head.weight", Split::kVocabulary, When::kUntied},
 };
 
+inline constexpr WeightSpec kGroupedAttention[] = {
+    {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
+    {Role::kQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kHeads},
+    {Role::kKey, "model.layers.{L}.self_attn.k_proj.weight", Split::kKvHeads},
+    {Role::kValue, "model.layers.{L}.self_attn.v_proj.weight", Split::kKvHeads},
+    {Role::kQueryBias, "model.layers.{L}.self_attn.q_proj.bias", Split::kHeads, When::kQkvBias},
+    {Role::kKeyBias, "model.layers.{L}.self_attn.k_proj.bias", Split::kKvHeads, When::kQkvBias},
+    {Role::kValueBias, "model.layers.{L}.self_attn.v_proj.bias", Split::kKvHeads, When::kQkvBias},
+    {Role::kQueryNorm, "model.layers.{L}.self_attn.q_norm.weight", Split::kWhole, When::kHeadNorms},
+    {Role::kKeyNorm, "model.layers.{L}.self_attn.k_norm.weight", Split::kWhole, When::kHeadNorms},
+    {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
+};
+
+// The projections to the latents are cut if that is worth an exchange (model/load/latent_cut.h);
+// those from the latents to the heads are cut by head. The index is whole on every rank, so that
+// all choose alike without an exchange.
+inline constexpr WeightSpec kLatentAttention[] = {
+    {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
+    {Role::kQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kHeads, When::kNoQueryLatent},
+    {Role::kQueryDown, "model.layers.{L}.self_attn.q_a_proj.weight", Split::kQueryLatent,
+     When::kQueryLatent},
+    {Role::kQueryDownNorm, "model.layers.{L}.self_attn.q_a_layernorm.weight", Split::kWhole,
+     When::kQueryLatent},
+    {Role::kQuery, "model.layers.{L}.self_attn.q_b_proj.weight", Split::kHeads, When::kQueryLatent},
+    {Role::kKvDown, "model.layers.{L}.self_attn.kv_a_proj_with_mqa.weight", Split::kKvLatent},
+    {Role::kKvDownNorm, "model.layers.{L}.self_attn.kv_a_layernorm.weight", Split::kWhole},
+    {Role::kKvUp, "model.layers.{L}.self_attn.kv_b_proj.weight", Split::kHeads},
+    {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
+    {Role::kIndexQuery, "model.layers.{L}.self_attn.indexer.wq_b.weight", Split::kWhole,
+     When::kIndexer},
+    {Role::kIndexKey, "model.layers.{L}.self_attn.indexer.wk.weight", Split::kWhole,
+     When::kIndexer},
+    {Role::kIndexKeyNorm, "model.layers.{L}.self_attn.indexer.k_norm.weight", Split::kWhole,
+     When::kIndexer},
+    {Role::kIndexKeyNormBias, "model.layers.{L}.self_attn.indexer.k_norm.bias", Split::kWhole,
+     When::kIndexer},
+    {Role::kIndexWeights, "model.layers.{L}.self_attn.indexer.weights_proj.weight", Split::kWhole,
+     When::kIndexer},
+};
+
 inline constexpr WeightSpec kDenseFfnWeights[] = {
     {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
     {Role::kGate, "model.layers.{L}.mlp.gate_proj.weight", Split::kFfn},

@@ -27,16 +27,6 @@ constexpr WeightSpec kDeltaMixer[] = {
     {Role::kDeltaOut, "model.layers.{L}.linear_attn.out_proj.weight", Split::kDeltaColumns},
 };
 
-constexpr WeightSpec kGatedAttention[] = {
-    {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
-    {Role::kQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kHeads},
-    {Role::kKey, "model.layers.{L}.self_attn.k_proj.weight", Split::kKvHeads},
-    {Role::kValue, "model.layers.{L}.self_attn.v_proj.weight", Split::kKvHeads},
-    {Role::kQueryNorm, "model.layers.{L}.self_attn.q_norm.weight", Split::kWhole},
-    {Role::kKeyNorm, "model.layers.{L}.self_attn.k_norm.weight", Split::kWhole},
-    {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
-};
-
 constexpr WeightSpec kScoredExperts[] = {
     {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
     {Role::kRouter, "model.layers.{L}.mlp.gate.weight", Split::kWhole},
@@ -54,10 +44,10 @@ constexpr WeightSpec kScoredExperts[] = {
      Split::kSharedFfnColumns, When::kSharedExperts},
 };
 
-constexpr LayerKind kGatedDense = {.mixer_weights = kGatedAttention,
+constexpr LayerKind kGatedDense = {.mixer_weights = kGroupedAttention,
                                    .feed_forward_weights = kDenseFfnWeights};
 constexpr LayerKind kGatedSparse = {.feed_forward = FeedForward::kExperts,
-                                    .mixer_weights = kGatedAttention,
+                                    .mixer_weights = kGroupedAttention,
                                     .feed_forward_weights = kScoredExperts};
 
 }  // namespace

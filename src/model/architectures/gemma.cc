@@ -35,15 +35,6 @@ constexpr WeightSpec kGemmaFfn[] = {
     {Role::kGate, "model.layers.{L}.mlp.gate_proj.weight", Split::kFfn},
     {Role::kUp, "model.layers.{L}.mlp.up_proj.weight", Split::kFfn},
     {Role::kDown, "model.layers.{L}.mlp.down_proj.weight", Split::kFfnColumns},
-    {Role::kFeedForwardPostNorm, "model.layers.{L}.post_feedforward_layernorm.weight",
-     Split::kWhole},
-    {Role::kLayerInputGate, "model.layers.{L}.per_layer_input_gate.weight", Split::kWhole,
-     When::kLayerInputs},
-    {Role::kLayerInputOut, "model.layers.{L}.per_layer_projection.weight", Split::kWhole,
-     When::kLayerInputs},
-    {Role::kLayerInputNorm, "model.layers.{L}.post_per_layer_input_norm.weight", Split::kWhole,
-     When::kLayerInputs},
-    {Role::kLayerScale, "model.layers.{L}.layer_scalar", Split::kWhole},
 };
 
 // The dense part is cut like the experts, so that the sums of both can travel together.
@@ -61,6 +52,10 @@ constexpr WeightSpec kGemmaExperts[] = {
     {Role::kExpertDown, "model.layers.{L}.experts.{E}.down_proj.weight", Split::kExpertFfnColumns},
     {Role::kDensePostNorm, "model.layers.{L}.post_feedforward_layernorm_1.weight", Split::kWhole},
     {Role::kExpertsPostNorm, "model.layers.{L}.post_feedforward_layernorm_2.weight", Split::kWhole},
+};
+
+// These follow the feed-forward part, dense or not.
+constexpr WeightSpec kGemmaEveryLayer[] = {
     {Role::kFeedForwardPostNorm, "model.layers.{L}.post_feedforward_layernorm.weight",
      Split::kWhole},
     {Role::kLayerInputGate, "model.layers.{L}.per_layer_input_gate.weight", Split::kWhole,
@@ -86,6 +81,7 @@ constexpr Architecture kGemma4 = {.name = "Gemma4ForCausalLM",
                                   .shared = kGemmaShared,
                                   .dense = kGemmaDense,
                                   .sparse = kGemmaSparse,
+                                  .every_layer = kGemmaEveryLayer,
                                   .has_own_full_layers = true,
                                   .norms_values = true,
                                   .scales_scores = false,

@@ -6,19 +6,6 @@
 namespace lockstep {
 namespace {
 
-constexpr WeightSpec kAttention[] = {
-    {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
-    {Role::kQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kHeads},
-    {Role::kKey, "model.layers.{L}.self_attn.k_proj.weight", Split::kKvHeads},
-    {Role::kValue, "model.layers.{L}.self_attn.v_proj.weight", Split::kKvHeads},
-    {Role::kQueryBias, "model.layers.{L}.self_attn.q_proj.bias", Split::kHeads, When::kQkvBias},
-    {Role::kKeyBias, "model.layers.{L}.self_attn.k_proj.bias", Split::kKvHeads, When::kQkvBias},
-    {Role::kValueBias, "model.layers.{L}.self_attn.v_proj.bias", Split::kKvHeads, When::kQkvBias},
-    {Role::kQueryNorm, "model.layers.{L}.self_attn.q_norm.weight", Split::kWhole, When::kHeadNorms},
-    {Role::kKeyNorm, "model.layers.{L}.self_attn.k_norm.weight", Split::kWhole, When::kHeadNorms},
-    {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
-};
-
 constexpr WeightSpec kSoftmaxExperts[] = {
     {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
     {Role::kRouter, "model.layers.{L}.mlp.gate.weight", Split::kWhole},
@@ -28,13 +15,13 @@ constexpr WeightSpec kSoftmaxExperts[] = {
      Split::kExpertFfnColumns},
 };
 
-constexpr LayerKind kGroupedDense = {.mixer_weights = kAttention,
+constexpr LayerKind kGroupedDense = {.mixer_weights = kGroupedAttention,
                                      .feed_forward_weights = kDenseFfnWeights};
 constexpr LayerKind kSoftmaxSparse = {.feed_forward = FeedForward::kExperts,
-                                      .mixer_weights = kAttention,
+                                      .mixer_weights = kGroupedAttention,
                                       .feed_forward_weights = kSoftmaxExperts};
 constexpr LayerKind kSigmoidSparse = {.feed_forward = FeedForward::kExperts,
-                                      .mixer_weights = kAttention,
+                                      .mixer_weights = kGroupedAttention,
                                       .feed_forward_weights = kSigmoidExpertWeights,
                                       .scores = RouterScores::kSigmoid};
 

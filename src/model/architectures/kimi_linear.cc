@@ -27,15 +27,6 @@ constexpr WeightSpec kChannelDelta[] = {
     {Role::kDeltaOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kDeltaColumns},
 };
 
-constexpr WeightSpec kUnrotatedLatent[] = {
-    {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
-    {Role::kQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kHeads},
-    {Role::kKvDown, "model.layers.{L}.self_attn.kv_a_proj_with_mqa.weight", Split::kKvLatent},
-    {Role::kKvDownNorm, "model.layers.{L}.self_attn.kv_a_layernorm.weight", Split::kWhole},
-    {Role::kKvUp, "model.layers.{L}.self_attn.kv_b_proj.weight", Split::kHeads},
-    {Role::kAttentionOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kHeadColumns},
-};
-
 constexpr WeightSpec kBlockSparseExperts[] = {
     {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
     {Role::kRouter, "model.layers.{L}.block_sparse_moe.gate.weight", Split::kWhole},
@@ -55,11 +46,11 @@ constexpr WeightSpec kBlockSparseExperts[] = {
 };
 
 constexpr LayerKind kUnrotatedDense = {.mixer = Mixer::kLatentAttention,
-                                       .mixer_weights = kUnrotatedLatent,
+                                       .mixer_weights = kLatentAttention,
                                        .feed_forward_weights = kDenseFfnWeights};
 constexpr LayerKind kUnrotatedSparse = {.mixer = Mixer::kLatentAttention,
                                         .feed_forward = FeedForward::kExperts,
-                                        .mixer_weights = kUnrotatedLatent,
+                                        .mixer_weights = kLatentAttention,
                                         .feed_forward_weights = kBlockSparseExperts,
                                         .scores = RouterScores::kSigmoid};
 

@@ -77,21 +77,14 @@ Status read_windows(const Json& file, ModelConfig& config) {
   if (window < 0 || window > kSizeMax) {
     return corrupt(fmt::format("\"sliding_window\" is {}, it must be positive", window));
   }
-  const Json* types = find(file, "layer_types");
-  if (!types || types->is_null()) {
+  constexpr LayerTypes kTypes{"layer_types", "layer", "full_attention", "sliding_attention"};
+  const auto have_window = TRY(read_layer_types(file, kTypes, config.traits.size()));
+  if (have_window.empty()) {
     if (config.full) return corrupt("\"layer_types\" is missing");
     return read_untyped_windows(file, static_cast<int>(window), config);
   }
-  if (!types->is_array() || types->get_array().size() != config.traits.size()) {
-    return corrupt("\"layer_types\" must name each layer's type");
-  }
-  for (size_t layer = 0; layer < config.traits.size(); ++layer) {
-    const Json& type = types->get_array()[layer];
-    if (type == "sliding_attention") {
-      config.traits[layer].window = static_cast<int>(window);
-    } else if (type != "full_attention") {
-      return unsupported(fmt::format("the layer type {} is unknown here", dump_json(type)));
-    }
+  for (size_t layer = 0; layer < have_window.size(); ++layer) {
+    if (have_window[layer]) config.traits[layer].window = static_cast<int>(window);
   }
   return Ok{};
 }
@@ -207,6 +200,12 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
 const LayerTraits& ModelConfig::attention_layer() const {
   return *std::find_if(traits.begin(), traits.end(),
                        [](const LayerTraits& each) { return !each.is_recurrent(); });
+}
+
+int ModelConfig::recurrent_layers(int begin, int end) const {
+  return static_cast<int>(
+      std::count_if(traits.begin() + begin, traits.begin() + end,
+                    [](const LayerTraits& each) { return each.is_recurrent(); }));
 }
 
 Result<ModelConfig> parse_config(std::string_view contents) {

@@ -117,6 +117,13 @@ struct DeltaConfig {
   // Rows of queries, keys and values that belong to one key head.
   int group_channels() const { return 2 * key_dim + values_per_key() * value_dim; }
   int channels() const { return key_heads * group_channels(); }
+  // Of a layer's state, for that many key heads: past inputs of the convolutions, then the states
+  // of the value heads.
+  size_t state_elements(int heads) const {
+    const auto past = static_cast<size_t>((taps - 1) * group_channels());
+    const auto values = static_cast<size_t>(values_per_key() * value_dim);
+    return static_cast<size_t>(heads) * (past + static_cast<size_t>(key_dim) * values);
+  }
 };
 
 struct ModelConfig {
@@ -172,6 +179,7 @@ struct ModelConfig {
   }
   // The first layer with keys and values, which every model has.
   const LayerTraits& attention_layer() const;
+  int recurrent_layers(int begin, int end) const;  // how many of [begin, end) are
 };
 
 // `contents` of config.json; for a multimodal model its text model ("text_config") is read.

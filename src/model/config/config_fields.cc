@@ -25,4 +25,25 @@ Result<double> positive(const Json& object, std::string_view key, std::optional<
   return number;
 }
 
+Result<std::vector<bool>> read_layer_types(const Json& file, const LayerTypes& types,
+                                           size_t layers) {
+  std::vector<bool> are_other;
+  const Json* list = find(file, types.key);
+  if (!list || list->is_null()) return are_other;
+  if (!list->is_array() || list->get_array().size() != layers) {
+    return corrupt(fmt::format("\"{}\" must name each layer's type", types.key));
+  }
+  for (const Json& type : list->get_array()) {
+    const auto is = [&](std::string_view name) {
+      return type.is_string() && type.get_string() == name;
+    };
+    if (!is(types.usual) && !is(types.other)) {
+      return unsupported(fmt::format("the {} type {} is unknown here; known are {} and {}",
+                                     types.subject, dump_json(type), types.usual, types.other));
+    }
+    are_other.push_back(is(types.other));
+  }
+  return are_other;
+}
+
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "json/json.h"
@@ -30,5 +31,16 @@ inline Error unsupported(std::string message) {
 Result<int> size_or(const Json& object, std::string_view key, std::optional<int64_t> otherwise,
                     int64_t most = kSizeMax);
 Result<double> positive(const Json& object, std::string_view key, std::optional<double> otherwise);
+
+// A list in config.json that names the type of each layer, one of two.
+struct LayerTypes {
+  std::string_view key;
+  std::string_view subject;  // of errors: the layer, or a part of it
+  std::string_view usual;
+  std::string_view other;
+};
+// Whether each of `layers` layers has the other type; empty if the file lacks the list.
+Result<std::vector<bool>> read_layer_types(const Json& file, const LayerTypes& types,
+                                           size_t layers);
 
 }  // namespace lockstep

@@ -63,18 +63,10 @@ Status check(const ExpertsConfig& experts, int layers) {
 
 // GLM 5 names each layer's kind.
 Status read_typed_layers(const Json& file, ModelConfig& config) {
-  const Json* types = find(file, "mlp_layer_types");
-  if (!types || types->is_null()) return Ok{};
-  if (!types->is_array() || types->get_array().size() != config.traits.size()) {
-    return corrupt("\"mlp_layer_types\" must name each layer's type");
-  }
-  for (size_t layer = 0; layer < config.traits.size(); ++layer) {
-    const Json& type = types->get_array()[layer];
-    if (type != "dense" && type != "sparse") {
-      return unsupported(fmt::format(
-          "the layer type {} is unknown here; known are dense and sparse", dump_json(type)));
-    }
-    config.traits[layer].has_experts = type == "sparse";
+  constexpr LayerTypes kTypes{"mlp_layer_types", "layer", "dense", "sparse"};
+  const auto have_experts = TRY(read_layer_types(file, kTypes, config.traits.size()));
+  for (size_t layer = 0; layer < have_experts.size(); ++layer) {
+    config.traits[layer].has_experts = have_experts[layer];
   }
   return Ok{};
 }

@@ -19,18 +19,11 @@ Status refuse_indexer_rules(const Json& file) {
 }
 
 Status read_indexer_types(const Json& file, ModelConfig& config) {
-  const Json* types = find(file, "indexer_types");
-  if (!types || types->is_null()) return refuse_indexer_rules(file);
-  if (!types->is_array() || types->get_array().size() != config.traits.size()) {
-    return corrupt("\"indexer_types\" must name each layer's type");
-  }
-  for (size_t layer = 0; layer < config.traits.size(); ++layer) {
-    const Json& type = types->get_array()[layer];
-    if (type != "full" && type != "shared") {
-      return unsupported(fmt::format(
-          "the indexer type {} is unknown here; known are full and shared", dump_json(type)));
-    }
-    config.traits[layer].shares_choice = type == "shared";
+  constexpr LayerTypes kTypes{"indexer_types", "indexer", "full", "shared"};
+  const auto share_choice = TRY(read_layer_types(file, kTypes, config.traits.size()));
+  if (share_choice.empty()) return refuse_indexer_rules(file);
+  for (size_t layer = 0; layer < share_choice.size(); ++layer) {
+    config.traits[layer].shares_choice = share_choice[layer];
   }
   if (config.traits[0].shares_choice) {
     return corrupt("\"indexer_types\" begins with \"shared\", but no layer is before the first");

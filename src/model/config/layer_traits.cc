@@ -83,7 +83,8 @@ void resolve_traits(ModelConfig& config) {
     traits.state = state_of(traits.mixer, config, is_full);
     traits.state.index_dim = traits.shares_choice ? 0 : config.indexer.head_dim;
     for (const std::span<const WeightSpec> specs :
-         {config.mixer_weights(layer), kind.feed_forward_weights}) {
+         {config.mixer_weights(layer), kind.feed_forward_weights,
+          config.architecture->every_layer}) {
       for (const WeightSpec& spec : specs) {
         if (is_stored(spec.when, config, layer)) traits.weights.set(static_cast<size_t>(spec.role));
       }

@@ -59,27 +59,15 @@ Status read_listed_layers(const Json& linear, ModelConfig& config) {
   return corrupt("\"kda_layers\" and \"full_attn_layers\" must name each layer once");
 }
 
-Status read_types(const Json& types, ModelConfig& config) {
-  if (!types.is_array() || types.get_array().size() != config.traits.size()) {
-    return corrupt("\"layer_types\" must name each layer's type");
-  }
-  for (size_t layer = 0; layer < config.traits.size(); ++layer) {
-    const Json& type = types.get_array()[layer];
-    if (type == "linear_attention") {
-      config.traits[layer].mixer = config.architecture->recurrent.mixer;
-    } else if (type != "full_attention") {
-      return unsupported(fmt::format("the layer type {} is unknown here", dump_json(type)));
-    }
-  }
-  return Ok{};
-}
-
 // Without "layer_types" every n-th layer has attention.
-Status read_interval(const Json& file, ModelConfig& config) {
-  const int interval = TRY(size_or(file, "full_attention_interval", 4));
-  for (int layer = 0; layer < config.layers; ++layer) {
-    if ((layer + 1) % interval == 0) continue;
-    config.traits[static_cast<size_t>(layer)].mixer = config.architecture->recurrent.mixer;
+Status read_mixers(const Json& file, ModelConfig& config) {
+  constexpr LayerTypes kTypes{"layer_types", "layer", "full_attention", "linear_attention"};
+  const auto are_recurrent = TRY(read_layer_types(file, kTypes, config.traits.size()));
+  const auto interval = static_cast<size_t>(TRY(size_or(file, "full_attention_interval", 4)));
+  for (size_t layer = 0; layer < config.traits.size(); ++layer) {
+    const bool is_recurrent =
+        are_recurrent.empty() ? (layer + 1) % interval != 0 : are_recurrent[layer];
+    if (is_recurrent) config.traits[layer].mixer = config.architecture->recurrent.mixer;
   }
   return Ok{};
 }
@@ -96,9 +84,7 @@ Status read_recurrent(const Json& file, ModelConfig& config) {
     config.rotates_nothing = true;
   } else {
     config.delta = TRY(read_delta(file));
-    const Json* types = find(file, "layer_types");
-    const bool has_types = types && !types->is_null();
-    TRY(has_types ? read_types(*types, config) : read_interval(file, config));
+    TRY(read_mixers(file, config));
   }
   const bool has_attention =
       std::any_of(config.traits.begin(), config.traits.end(),

@@ -72,9 +72,9 @@ class Allocator {
     const auto heads = static_cast<size_t>(cut().heads(memory_.rank).size());
     size_t head_dim = 0, value_dim = 0, key_width = 0;
     for (const LayerTraits& layer : config().traits) {
+      if (layer.is_recurrent()) continue;
       const int kv_heads = layer.is_latent() ? config().kv_heads : layer.state.heads;
       const int own = cut().kv_heads(memory_.rank, kv_heads).size();
-      if (layer.is_recurrent()) continue;
       head_dim = std::max(head_dim, static_cast<size_t>(layer.head_dim));
       value_dim = std::max(value_dim, static_cast<size_t>(layer.value_dim));
       key_width = std::max(key_width, static_cast<size_t>(own * layer.head_dim));
@@ -291,9 +291,7 @@ DeltaShape delta_shape(const DeltaConfig& delta, const Cut& cut, int rank) {
     shape.past[i] = shape.heads_at;
     shape.heads_at += static_cast<size_t>((delta.taps - 1) * shape.channels[i]);
   }
-  shape.size = shape.heads_at + static_cast<size_t>(shape.value_heads) *
-                                    static_cast<size_t>(delta.key_dim) *
-                                    static_cast<size_t>(delta.value_dim);
+  shape.size = delta.state_elements(shape.key_heads);
   return shape;
 }
 

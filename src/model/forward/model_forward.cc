@@ -127,8 +127,9 @@ void Model::attention(int layer, BatchHalf& half) {
     project(layer, half);
   }
   mix(layer, half);
+  const Slice mixed = config_.layer(layer).gates_output ? half.query_gate : half.mixed;
   device_.queue(
-      Matmul{half.mixed, half.tokens, {{weights.matrix(Role::kAttentionOut), {half.partials, 0}}}});
+      Matmul{mixed, half.tokens, {{weights.matrix(Role::kAttentionOut), {half.partials, 0}}}});
 }
 
 // The bias of a product that is summed over ranks is added once, after the sum.
@@ -142,8 +143,9 @@ void Model::finish_attention(int layer, BatchHalf& half) {
 
 // Stores this step's keys and values, if the layer has its own, and lets the queries attend. With
 // latent attention the one key/value head is the latent, its value is the first part of the key,
-// and each head maps the result to its own value. Where positions are chosen, whole keys are stored
-// as values, so that a position's key is also found in one piece.
+// and each head maps the result to its own value. A gated result is left in the gate's place. Where
+// positions are chosen, whole keys are stored as values, so that a position's key is also found in
+// one piece.
 void Model::mix(int layer, const BatchHalf& half) {
   const LayerPages& pages = state_.layers[static_cast<size_t>(layer)];
   LayerPages stored = pages;
@@ -184,8 +186,13 @@ void Model::mix(int layer, const BatchHalf& half) {
                           .mask = half.mask,
                           .mask_words = half.index_pages * kMaskWordsOfPage});
   if (traits.gates_output) {
-    const size_t width = static_cast<size_t>(heads.size()) * static_cast<size_t>(traits.head_dim);
-    device_.queue(Gate{half.mixed, half.query_gate, static_cast<size_t>(half.tokens) * width});
+    const int width = heads.size() * traits.head_dim;
+    device_.queue(Activate{.gate = half.query_gate,
+                           .up = half.mixed,
+                           .tokens = half.tokens,
+                           .columns = width,
+                           .up_stride = width,
+                           .activation = Activation::kSigmoidMul});
   }
   if (!is_latent) return;
   device_.queue(HeadMatmul{.matrices = &layer_weights(layer).values,

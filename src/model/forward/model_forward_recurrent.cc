@@ -63,10 +63,16 @@ void Model::delta_layer(int layer, BatchHalf& half) {
   device_.queue(RmsNorm{half.mixed, weights.vector(Role::kDeltaNorm),
                         half.tokens * shape.value_heads, delta.value_dim, config_.norm_epsilon,
                         half.mixed, delta.value_dim});
-  const size_t values = rates * static_cast<size_t>(delta.value_dim);
-  device_.queue(Gate{half.mixed, half.delta_gate, values, /*is_silu=*/!delta.decays_channels});
-  device_.queue(
-      Matmul{half.mixed, half.tokens, {{weights.matrix(Role::kDeltaOut), {half.partials, 0}}}});
+  const int values = shape.value_heads * delta.value_dim;
+  device_.queue(Activate{
+      .gate = half.delta_gate,
+      .up = half.mixed,
+      .tokens = half.tokens,
+      .columns = values,
+      .up_stride = values,
+      .activation = delta.decays_channels ? Activation::kSigmoidMul : Activation::kSiluMul});
+  device_.queue(Matmul{
+      half.delta_gate, half.tokens, {{weights.matrix(Role::kDeltaOut), {half.partials, 0}}}});
 }
 
 void Model::project_delta(int layer, BatchHalf& half) {

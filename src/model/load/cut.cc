@@ -27,6 +27,13 @@ LeafShares share_out(int units, int leaves_per_unit, std::span<const double> sha
   return LeafShares(begins_of(units, leaves_per_unit, shares));
 }
 
+// The fewest of these units in a leaf that give at most kLeavesMax equal leaves.
+int units_in_leaf(int units) {
+  int in_leaf = 1;
+  while (units % in_leaf != 0 || units / in_leaf > kLeavesMax) ++in_leaf;
+  return in_leaf;
+}
+
 // The fewest whole heads in a leaf that give at most kLeavesMax leaves and do not straddle
 // key/value heads.
 int heads_in_leaf(const ModelConfig& config) {
@@ -34,16 +41,7 @@ int heads_in_leaf(const ModelConfig& config) {
   for (int heads = 1; heads <= group; ++heads) {
     if (group % heads == 0 && config.heads / heads <= kLeavesMax) return heads;
   }
-  int groups = 1;
-  while (config.kv_heads % groups != 0 || config.kv_heads / groups > kLeavesMax) ++groups;
-  return group * groups;
-}
-
-// The fewest whole key heads of the delta rule in a leaf that give at most kLeavesMax leaves.
-int delta_heads_in_leaf(int heads) {
-  int in_leaf = 1;
-  while (heads % in_leaf != 0 || heads / in_leaf > kLeavesMax) ++in_leaf;
-  return in_leaf;
+  return group * units_in_leaf(config.kv_heads);
 }
 
 // The largest alignment that leaves of `columns` columns can have, up to `wanted`.
@@ -136,7 +134,7 @@ Result<Cut> Cut::make(const ModelConfig& config, std::span<const double> shares,
        .ffn = share_out(ffn_leaf_count(config.ffn, alignment.ffn), 1, shares),
        .experts = share_out(ffn_leaf_count(config.experts.ffn, alignment.experts), 1, shares),
        .vocabulary = share_out(vocabulary_leaves, 1, shares),
-       .delta = share_out(delta_heads / delta_heads_in_leaf(delta_heads), 1, shares),
+       .delta = share_out(delta_heads / units_in_leaf(delta_heads), 1, shares),
        .latent_begins = begins_of(latent_leaves, 1, shares)});
 }
 

@@ -97,12 +97,11 @@ Result<Stored> stored_of(const Weight& weight, const ModelConfig& config,
 
 // A token uses only the chosen experts.
 WeightCount count_of(const Weight& weight, const ModelConfig& config, uint64_t bytes) {
-  const bool is_looked_up = weight.role == Role::kLayerEmbedding ||
-                            (weight.role == Role::kEmbedding && !config.tied_embeddings);
   const uint64_t parameters =
       static_cast<uint64_t>(weight.rows) * static_cast<uint64_t>(weight.columns);
   // All experts have the same size, so the first ones stand for the chosen ones.
-  const bool is_met = !is_looked_up && weight.expert < config.experts.chosen;
+  const bool is_met =
+      !is_looked_up(weight.role, config.tied_embeddings) && weight.expert < config.experts.chosen;
   return {.parameters = parameters,
           .token_parameters = is_met ? parameters : 0,
           .bytes = bytes,
@@ -189,15 +188,8 @@ Result<ModelSummary> summarise(const ModelConfig& config, const WeightSource* so
 
 uint64_t recurrent_bytes(const ModelConfig& config) {
   if (!config.delta) return 0;
-  const DeltaConfig& delta = *config.delta;
-  const auto layers = std::count_if(config.traits.begin(), config.traits.end(),
-                                    [](const LayerTraits& each) { return each.is_recurrent(); });
-  const uint64_t past =
-      static_cast<uint64_t>(delta.taps - 1) * static_cast<uint64_t>(delta.channels());
-  const uint64_t heads = static_cast<uint64_t>(delta.value_heads) *
-                         static_cast<uint64_t>(delta.key_dim) *
-                         static_cast<uint64_t>(delta.value_dim);
-  return static_cast<uint64_t>(layers) * (past + heads) * sizeof(float);
+  const auto layers = static_cast<uint64_t>(config.recurrent_layers(0, config.layers));
+  return layers * config.delta->state_elements(config.delta->key_heads) * sizeof(float);
 }
 
 uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens) {

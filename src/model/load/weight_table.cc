@@ -270,8 +270,18 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
   for (int layer = 0; layer < config.layers; ++layer) {
     add_all(config.mixer_weights(layer), layer);
     add_all(config.kind(layer).feed_forward_weights, layer);
+    add_all(config.architecture->every_layer, layer);
   }
   return table;
+}
+
+bool makes_layer_inputs(Role role) {
+  return role == Role::kLayerEmbedding || role == Role::kLayerProjection ||
+         role == Role::kLayerProjectionNorm;
+}
+
+bool is_looked_up(Role role, bool is_also_head) {
+  return role == Role::kLayerEmbedding || (role == Role::kEmbedding && !is_also_head);
 }
 
 WeightPart part_of(const Weight& weight, const Cut& cut, int rank) {

@@ -35,6 +35,10 @@ struct WeightPart {
 
 // Tied embeddings are listed once, as the embedding.
 std::vector<Weight> weight_table(const ModelConfig& config);
+// Whether it makes the layers' own inputs, before the first layer.
+bool makes_layer_inputs(Role role);
+// Whether a token reads only its row: an embedding's, unless the matrix is also the LM head.
+bool is_looked_up(Role role, bool is_also_head);
 WeightPart part_of(const Weight& weight, const Cut& cut, int rank);
 // Whether it is cut as the columns of the feed-forward part are. Norms and routers, which are whole
 // on every rank, count as the mixer's.

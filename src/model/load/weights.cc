@@ -44,9 +44,8 @@ int column_alignment(const StoredMatrix& m) {
 
 // MLX, which stores the weights themselves, also turns the convolutions around: (channels, taps, 1)
 // where the published files have (channels, 1, taps).
-bool adds_to_norms(const WeightSource& source, const ModelConfig& config) {
-  if (!config.architecture->lowers_norms) return false;
-  for (const Weight& weight : weight_table(config)) {
+bool adds_to_norms(const WeightSource& source, const std::vector<Weight>& table) {
+  for (const Weight& weight : table) {
     if (weight.role != Role::kDeltaConvolution) continue;
     const std::vector<int64_t> shape = source.shape_of(weight.name);
     return shape.size() == 3 && shape[1] == 1;
@@ -93,9 +92,10 @@ class Loader {
         progress_(context.progress) {}
 
   Result<Weights> load() {
-    adds_to_norms_ = adds_to_norms(source_, config_);
+    const std::vector<Weight> table = weight_table(config_);
+    adds_to_norms_ = config_.architecture->lowers_norms && adds_to_norms(source_, table);
     weights_.layers.resize(static_cast<size_t>(config_.layers));
-    for (const Weight& weight : weight_table(config_)) {
+    for (const Weight& weight : table) {
       if (is_loaded(weight, config_, layers_)) TRY(load_one(weight, place_of(weight)));
     }
     if (config_.experts.count > 0) {
@@ -208,14 +208,12 @@ class Loader {
 
   void count(const Weight& weight, uint64_t bytes) {
     const bool is_head = config_.tied_embeddings && has_head();
-    const bool is_looked_up =
-        weight.role == Role::kLayerEmbedding || (weight.role == Role::kEmbedding && !is_head);
     weights_.weight_bytes += bytes;
     weights_.read_bytes += bytes;
     if (weight.expert >= 0) {
       expert_bytes_ += bytes;
     } else {
-      weights_.token_bytes += is_looked_up ? 0 : bytes;
+      weights_.token_bytes += is_looked_up(weight.role, is_head) ? 0 : bytes;
     }
     if (progress_ == nullptr) return;
     progress_->read_bytes.store(weights_.weight_bytes, std::memory_order_relaxed);
@@ -470,10 +468,7 @@ bool has_split_heads(const WeightSource& source, const Weight& kv_up) {
 bool is_loaded(const Weight& weight, const ModelConfig& config, Range layers) {
   if (weight.layer >= 0) return weight.layer >= layers.begin && weight.layer < layers.end;
   const bool has_embedding = layers.begin == 0, has_head = layers.end == config.layers;
-  const bool is_layer_input = weight.role == Role::kLayerEmbedding ||
-                              weight.role == Role::kLayerProjection ||
-                              weight.role == Role::kLayerProjectionNorm;
-  if (is_layer_input) return has_embedding;
+  if (makes_layer_inputs(weight.role)) return has_embedding;
   if (weight.role != Role::kEmbedding) return has_head;
   return has_embedding || (has_head && config.tied_embeddings);
 }
