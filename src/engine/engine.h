@@ -30,9 +30,10 @@ namespace lockstep {
 struct EngineOptions {
   GroupSpec spec;       // with the number of threads
   int first_core = -1;  // -1: threads are not pinned
-  // Tests choose these two; otherwise the kind of link decides.
+  // Tests choose these three; otherwise the kind of link decides, and what was measured.
   LatentCut latent_cut = LatentCut::kAuto;
   Overlap overlap = Overlap::kAuto;  // of prompt sums with computation
+  int layer_guesses = 0;             // of the draft layer, in every step; 0: as many as pay
   // Where pages of state are cached on this machine's disk, for all models, and the limit in bytes;
   // 0: no cache.
   std::filesystem::path cache_folder;
@@ -59,6 +60,7 @@ struct GenerateRequest {
   std::vector<int32_t> stop_ids;  // end of sequence; the one chosen is not reported
   SamplingOptions sampling;
   bool prompt_logits = false;        // report the logits after each prompt token
+  bool draft_logits = false;         // and those of the draft layer, which has one token less
   Pooling pooling = Pooling::kNone;  // report an embedding; max_tokens must be 0
   // Up to this many tokens are guessed from the text so far and computed together with the next
   // one; the answer does not change. At most kDraftTokensMax.
@@ -102,6 +104,13 @@ struct LoadReport {
   std::string device;            // Device::description()
 };
 
+// Guesses of the draft layer so far.
+struct DraftCounts {
+  uint64_t steps = 0;  // with guesses
+  uint64_t guesses = 0;
+  uint64_t right = 0;
+};
+
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -110,6 +119,9 @@ class Engine {
 
   // Any thread. Empty if this rank keeps no pages on disk.
   virtual std::optional<PageStoreCounts> page_store_counts() const { return {}; }
+
+  // Rank 0 only, in the thread of run() or when it has returned.
+  virtual DraftCounts draft_counts() const { return {}; }
 
   // Rank 0 only, any thread. Outcomes are reported as events.
   virtual void submit(uint64_t request, MakeRequest make) = 0;

@@ -33,6 +33,7 @@ struct GroupSpec {
   bool exact = false;        // activations stay float32 where weights are quantised
   std::optional<KvKind> kv;  // of keys and values; not set: see kv_of()
   int bits = 0;              // not 0: weights are quantised to this many bits while they are read
+  bool draft_layer = false;  // loaded, if the files have one, to guess tokens; with one stage only
 
   int size() const { return static_cast<int>(shares.size()); }
   friend bool operator==(const GroupSpec&, const GroupSpec&) = default;
@@ -43,7 +44,7 @@ struct GroupSpec {
 template <class Spec, class Visit>
 void for_each_group_field(Spec& spec, Visit&& visit) {
   auto& [model, shares, link, wire, algorithm, threads, pin_threads, context, sequences_max,
-         batch_tokens_max, device, exact, kv, bits] = spec;
+         batch_tokens_max, device, exact, kv, bits, draft_layer] = spec;
   visit("model", model);
   visit("shares", shares);
   visit("link", link);
@@ -58,6 +59,7 @@ void for_each_group_field(Spec& spec, Visit&& visit) {
   visit("exact", exact);
   visit("kv", kv);
   visit("bits", bits);
+  visit("draft_layer", draft_layer);
 }
 
 inline std::vector<double> equal_shares(int ranks) {

@@ -37,6 +37,7 @@ struct RequestEvent {
   // A row of logits, or the one embedding of a request with pooling (not normalised).
   struct Row {
     std::vector<float> values;
+    bool is_draft = false;  // logits of the draft layer
   };
   // The last event. An error: the request was refused or failed alone (cancelled, prompt too long,
   // bad token, non-finite logits), or its group was lost.

@@ -261,6 +261,7 @@ class TwoNodes(unittest.TestCase):
         self.assertEqual(self.disks()["berta"]["models"], [])
         self.assertEqual([model["name"] for model in self.disks()["anna"]["models"]], ["org/tiny"])
         berta.send_signal(signal.SIGSTOP)
+        os.waitpid(berta.pid, os.WUNTRACED)  # until then it may still answer
         began = time.monotonic()
         self.assertIn("unknown", self.disks()["berta"]["sentence"])
         self.assertLess(time.monotonic() - began, harness.PATIENCE_S / 2)

@@ -74,6 +74,31 @@ TEST_CASE("each kind of keys and values has the bits of the processor on a GPU")
   }
 }
 
+TEST_CASE("draft layers on GPUs have the bits of the processor") {
+  const char* const kDevices[] = {"vulkan", "cpu,vulkan", "vulkan,cpu"};
+  size_t number = 0;
+  for (const char* name : {"mtp-glm4moe-bf16", "mtp-glmdsa-bf16", "mtp-qwen35-bf16"}) {
+    CAPTURE(name);
+    const std::string folder = golden_folder(name);
+    GenerateRequest request = golden_request(folder, 12);
+    const std::string devices = kDevices[number++];
+    const std::vector<double> shares(devices.find(',') == std::string::npos ? 1 : 2, 1.0);
+    for (const bool draft_logits : {true, false}) {
+      request.draft_logits = draft_logits;
+      const Setup guessing{.draft_layer = true, .layer_guesses = 3};
+      const Answer expected = run_ranks(folder, guessing, {request}).answers[0];
+      Setup setup = guessing;
+      setup.shares = shares;
+      setup.device = devices;
+      const Answer answer = run_ranks(folder, setup, {request}).answers[0];
+      CHECK(same_bits(answer, expected));
+      CHECK(same_bits({.logits = answer.draft_logits, .tokens = {}},
+                      {.logits = expected.draft_logits, .tokens = {}}));
+      CHECK(expected.draft_logits.empty() != draft_logits);
+    }
+  }
+}
+
 TEST_CASE("stories260K tells its story on a GPU, with others in its batch") {
   const std::string folder = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
   std::vector<GenerateRequest> requests;

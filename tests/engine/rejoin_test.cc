@@ -2,11 +2,13 @@
 // same bits in every epoch.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "support/golden.h"
 #include "support/rank_threads.h"
 #include "support/story_requests.h"
 #include "transport/unformed_link.h"
@@ -36,15 +38,18 @@ class Recorder final : public EventReader {
 // The ranks of one model as threads of this process.
 class Ranks {
  public:
-  Ranks(int size, const std::string& device, KvKind kv = kKvDefault) : cancelled_(false) {
+  Ranks(int size, const std::string& device, KvKind kv = kKvDefault,
+        const std::string& model = kStories)
+      : cancelled_(false) {
     for (int rank = 0; rank < size; ++rank) {
-      auto engine = load_engine({.spec = {.model = kStories,
+      auto engine = load_engine({.spec = {.model = model,
                                           .shares = equal_shares(size),
                                           .threads = 1,
                                           .context = 256,
                                           .batch_tokens_max = 16,
                                           .device = device,
-                                          .kv = kv},
+                                          .kv = kv,
+                                          .draft_layer = true},  // stories260K has none
                                  .kernels = kernels_named("")},
                                 group(rank, unformed_links(rank, size)));
       REQUIRE(engine.ok());
@@ -143,4 +148,25 @@ TEST_CASE("an engine without a group cannot exchange, and says so") {
   const Status status = group.wait_for(0);
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().message == "rank 0: the group is not formed yet");
+}
+
+TEST_CASE("an engine whose draft layer guesses gives the same answer in every epoch") {
+  for (const char* name : {"mtp-qwen35-bf16", "mtp-glmdsa-bf16"}) {
+    CAPTURE(name);
+    const std::string folder = golden_folder(name);
+    const GenerateRequest request{.prompt = read_golden(folder).prompt, .max_tokens = 32};
+    const std::vector<int32_t> expected = run_ranks(folder, {}, {request}).answers[0].tokens;
+    for (const int size : {1, 3}) {
+      CAPTURE(size);
+      Ranks ranks(size, "cpu", kKvDefault, folder);
+      uint32_t epoch = 1;
+      for (const size_t leave_after : {1, 2, 3, 9, 20}) {
+        CAPTURE(leave_after);
+        const auto part = ranks.run_epoch(LinkKind::kShm, epoch++, request, leave_after, false);
+        CHECK(part.size() >= leave_after);  // a step may have several tokens
+        CHECK(std::equal(part.begin(), part.end(), expected.begin()));
+      }
+      CHECK(ranks.run_epoch(LinkKind::kTcp, epoch, request, 0, true) == expected);
+    }
+  }
 }

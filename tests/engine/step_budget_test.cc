@@ -129,3 +129,34 @@ TEST_CASE("one step that was delayed by something else changes little") {
   budget.observe({.decoding = 2}, 1.0);
   CHECK(budget.prompt_tokens(2) <= before * 3 / 2);
 }
+
+TEST_CASE("guesses are made as far as they pay, and measured again now and then") {
+  // A machine on which a guess adds `cost` to a step.
+  const auto settled = [](double cost, double right) {
+    StepBudget budget(8);
+    CHECK(budget.guesses(1, right, 6) == 0);  // decoding alone is measured first
+    int guesses = 0;
+    for (int step = 0; step < 200; ++step) {
+      guesses = budget.guesses(1, right, 6);
+      const double seconds = 0.02 * (1 + cost * guesses);
+      budget.observe({.decoding = 1, .guesses = guesses, .by_layer = guesses > 0}, seconds);
+      if (step == 199 && guesses == 0) return budget.guesses(1, right, 6);
+    }
+    return guesses;
+  };
+  CHECK(settled(0.02, 0.99) == 6);
+  CHECK(settled(0.1, 0.9) > settled(0.3, 0.9));
+  CHECK(settled(0.1, 0.9) > settled(0.1, 0.5));
+  CHECK(settled(0.9, 0.5) <= 1);  // a try
+  StepBudget costly(8);
+  int steps_with = 0;
+  for (int step = 0; step < 1000; ++step) {
+    const int guesses = costly.guesses(1, 0.3, 6);
+    steps_with += guesses > 0 ? 1 : 0;
+    CHECK(guesses <= 2);
+    costly.observe({.decoding = 1, .guesses = guesses, .by_layer = guesses > 0},
+                   0.02 * (1 + 0.8 * guesses));
+  }
+  CHECK(steps_with > 5);
+  CHECK(steps_with < 100);
+}

@@ -186,6 +186,55 @@ TEST_CASE("orders that break a limit are refused") {
   CHECK(is_refused([](ChoiceOrders& o) { o.slots[0].setup.logit_bias.resize(2000); }));
 }
 
+TEST_CASE("orders to the draft layer arrive with the step, and impossible ones are refused") {
+  const auto with_drafts = [] {
+    Step step = step_with_page_orders();
+    step.drafts.pass.batch = {.tokens = {2, 3},
+                              .positions = {0, 1},
+                              .list_offsets = {0, 1},
+                              .page_lists = {2, 1},
+                              .outputs = {1}};
+    step.drafts.pass.hidden_rows = {4, 9};
+    step.drafts.guesses = {{2, 1}};
+    return step;
+  };
+  const Step sent = with_drafts();
+  const auto bytes = encoded(sent);
+  CHECK(bytes.size() % sizeof(float) == 0);
+  CHECK(bytes.size() <= step_bytes_max(kBatchLimits));
+  Step got = with_drafts();  // leftovers of an earlier step
+  REQUIRE(decode_step(bytes, kBatchLimits, got).ok());
+  CHECK(got.drafts.pass.batch.tokens == sent.drafts.pass.batch.tokens);
+  CHECK(got.drafts.pass.batch.positions == sent.drafts.pass.batch.positions);
+  CHECK(got.drafts.pass.batch.list_offsets == sent.drafts.pass.batch.list_offsets);
+  CHECK(got.drafts.pass.batch.page_lists == sent.drafts.pass.batch.page_lists);
+  CHECK(got.drafts.pass.batch.outputs == sent.drafts.pass.batch.outputs);
+  CHECK(got.drafts.pass.hidden_rows == sent.drafts.pass.hidden_rows);
+  REQUIRE(got.drafts.guesses.size() == 1);
+  CHECK(got.drafts.guesses[0].count == 2);
+  CHECK(got.drafts.guesses[0].at == 1);
+  CHECK(got.pages.saves.size() == sent.pages.saves.size());
+  CHECK(got.orders.slots.size() == sent.orders.slots.size());
+  REQUIRE(decode_step(encoded(some_step()), kBatchLimits, got).ok());
+  CHECK(got.drafts.empty());
+  const auto is_refused = [&](const std::function<void(DraftOrders&)>& change) {
+    Step step = with_drafts();
+    change(step.drafts);
+    return !decode_step(encoded(step), kBatchLimits, got).ok();
+  };
+  CHECK(!is_refused([](DraftOrders& o) { o.guesses[0].count = 0; }));
+  CHECK(is_refused([](DraftOrders& o) { o.guesses[0].count = 3; }));  // beyond the batch
+  CHECK(is_refused([](DraftOrders& o) { o.guesses[0].count = -1; }));
+  CHECK(is_refused([](DraftOrders& o) { o.guesses[0].at = -1; }));
+  CHECK(is_refused([](DraftOrders& o) { o.guesses[0].at = 0x7fffffff; }));
+  CHECK(is_refused([](DraftOrders& o) { o.guesses.emplace_back(); }));
+  CHECK(is_refused([](DraftOrders& o) { o.pass.hidden_rows.pop_back(); }));
+  CHECK(is_refused([](DraftOrders& o) { o.pass.batch.page_lists.assign(5, 0); }));
+  for (size_t size = 0; size < bytes.size(); size += sizeof(int32_t)) {
+    CHECK_FALSE(decode_step(std::span(bytes).first(size), kBatchLimits, got).ok());
+  }
+}
+
 TEST_CASE("page orders arrive with the step, even if it contains nothing else") {
   Step lone;
   lone.pages.loads = {{1, PageKey{std::byte{9}}}};

@@ -69,7 +69,7 @@ struct LateRun {
 };
 
 // Rank 1 gets the plan of the first step, which is one frame, and acknowledges what came before it.
-// Of the exchange that follows it gets nothing until `frames` were sent.
+// It gets nothing of the exchange that follows until `frames` were sent.
 LateRun run_late(LocalLinks links, const std::string& model, FakeScope& fake, int frames) {
   LateRun late;
   late.errors =

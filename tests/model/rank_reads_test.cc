@@ -126,18 +126,25 @@ Result<Weights> load_rank(const OpenedModel& model, const Placed& split, int ran
 
 // Reading a byte next to the present ones would end the test with SIGSEGV.
 TEST_CASE("a rank reads only what rank_reads lists, whatever the checkpoint's format") {
-  for (const std::string& name : all_golden_cases()) {
+  std::vector<std::string> names = all_golden_cases();
+  names.insert(names.end(), kDraftGoldenCases.begin(), kDraftGoldenCases.end());
+  for (const std::string& name : names) {
     CAPTURE(name);
-    const auto whole = open_model(golden_folder(name));
+    const bool drafts = name.starts_with("mtp-");
+    auto whole = open_model(golden_folder(name));
     REQUIRE(whole.ok());
+    if (drafts) REQUIRE(use_draft_layer(whole.value()).ok());
+    REQUIRE(whole.value().config.has_draft_layer() == drafts);
     for (const Placed& split : {Placed{{1}}, Placed{{1, 1}}, Placed{{3, 1}}, Placed{{1, 1}, 2}}) {
+      if (drafts && split.stages > 1) continue;
       const auto reads = rank_reads(whole.value(), split.shares, split.stages);
       REQUIRE_MESSAGE(reads.ok(), (reads.ok() ? "" : reads.error().message));
       for (int rank = 0; rank < static_cast<int>(split.shares.size()); ++rank) {
         const auto own = static_cast<size_t>(rank);
         const PartialFolder folder(golden_folder(name), reads.value()[own]);
-        const auto partial = open_model(folder.path().string(), PartialFiles::kAllowed);
+        auto partial = open_model(folder.path().string(), PartialFiles::kAllowed);
         REQUIRE_MESSAGE(partial.ok(), (partial.ok() ? "" : partial.error().message));
+        if (drafts) REQUIRE(use_draft_layer(partial.value()).ok());
         const auto loaded = load_rank(partial.value(), split, rank);
         REQUIRE_MESSAGE(loaded.ok(), (loaded.ok() ? "" : loaded.error().message));
         const auto expected = load_rank(whole.value(), split, rank);

@@ -26,7 +26,7 @@ std::vector<RequestEvent::Kind> examples(Is<RequestEvent::Logprobs>) {
           RequestEvent::Logprobs{std::vector<TokenLogprob>(kTopLogprobsMax + 1, {8, -2.0f})}};
 }
 std::vector<RequestEvent::Kind> examples(Is<RequestEvent::Row>) {
-  return {RequestEvent::Row{}, RequestEvent::Row{{1.5f, -0.0f}}};
+  return {RequestEvent::Row{}, RequestEvent::Row{{1.5f, -0.0f}}, RequestEvent::Row{{2}, true}};
 }
 std::vector<RequestEvent::Kind> examples(Is<RequestEvent::Ended>) {
   return {RequestEvent::Ended{FinishReason::kStop}, RequestEvent::Ended{FinishReason::kLength},
@@ -60,7 +60,7 @@ bool is_same(const RequestEvent::Logprobs& a, const RequestEvent::Logprobs& b) {
                     equal);
 }
 bool is_same(const RequestEvent::Row& a, const RequestEvent::Row& b) {
-  return a.values == b.values;
+  return a.values == b.values && a.is_draft == b.is_draft;
 }
 bool is_same(const RequestEvent::Ended& a, const RequestEvent::Ended& b) {
   if (a.outcome.ok() != b.outcome.ok()) return false;
@@ -134,7 +134,11 @@ TEST_CASE("invalid events are refused") {
   CHECK_FALSE(decode_event(raw_event(kLogprobs, "1234")).ok());
   CHECK(decode_event(raw_event(kLogprobs, std::string(21 * 8, '\0'))).ok());
   CHECK_FALSE(decode_event(raw_event(kLogprobs, std::string(22 * 8, '\0'))).ok());
-  CHECK_FALSE(decode_event(raw_event(kRow, "12345")).ok());
+  CHECK(decode_event(raw_event(kRow, "m1234")).ok());
+  CHECK(decode_event(raw_event(kRow, "d")).ok());
+  CHECK_FALSE(decode_event(raw_event(kRow, "")).ok());
+  CHECK_FALSE(decode_event(raw_event(kRow, "x1234")).ok());
+  CHECK_FALSE(decode_event(raw_event(kRow, "m12345")).ok());
   CHECK_FALSE(decode_event(raw_event(kEnded, "")).ok());
   CHECK_FALSE(decode_event(raw_event(kEnded, std::string("\x02\0\0\0", 4))).ok());
   CHECK_FALSE(decode_event(raw_event(kEnded, std::string("\0\0\0\0x", 5))).ok());

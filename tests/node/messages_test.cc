@@ -29,6 +29,7 @@ TEST_CASE("a request reaches the worker bit for bit") {
   request.sampling.top_p = std::numeric_limits<float>::denorm_min();
   request.sampling.seed = ~uint64_t{0};
   request.prompt_logits = true;
+  request.draft_logits = true;
   request.chunk = 32;
   request.draft_tokens = 5;
   request.pooling = Pooling::kMean;
@@ -62,6 +63,7 @@ TEST_CASE("a request reaches the worker bit for bit") {
   CHECK(copy.sampling.top_p == request.sampling.top_p);
   CHECK(copy.sampling.seed == request.sampling.seed);
   CHECK(copy.prompt_logits);
+  CHECK(copy.draft_logits);
   CHECK(copy.chunk == 32);
   CHECK(copy.draft_tokens == 5);
   CHECK(copy.pooling == Pooling::kMean);

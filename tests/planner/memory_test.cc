@@ -119,9 +119,12 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
 }
 
 // Every placement that the planner proposes, with its proposed shares.
-int check_all(const std::string& name, std::initializer_list<double> rates, LoadLimits limits) {
-  const auto model = open_model(name);
+int check_all(const std::string& name, std::initializer_list<double> rates, LoadLimits limits,
+              bool has_draft_layer = false) {
+  auto model = open_model(name);
   REQUIRE_MESSAGE(model.ok(), model.error().message);
+  if (has_draft_layer) REQUIRE(use_draft_layer(model.value()).ok());
+  REQUIRE(model.value().config.has_draft_layer() == has_draft_layer);
   const auto facts = model_facts(model.value());
   REQUIRE_MESSAGE(facts.ok(), facts.error().message);
   const auto plan = plan_model(facts.value(), cluster_of_rates(rates), {.limits = limits});
@@ -157,7 +160,14 @@ TEST_CASE("planned memory equals a model's allocations, in every format and kind
     ++cases;
   }
   // A case that is not in the lists would be tested nowhere else.
-  CHECK(cases == all_golden_cases().size());
+  CHECK(cases == all_golden_cases().size() + kDraftGoldenCases.size());
+}
+
+TEST_CASE("planned memory equals a model's allocations with its draft layer") {
+  for (const char* name : kDraftGoldenCases) {
+    CAPTURE(name);
+    CHECK(check_all(golden_folder(name), {3, 1}, {.context = 100, .streams = 2}, true) >= 5);
+  }
 }
 
 TEST_CASE("planned memory equals a model's allocations over several machines and stages") {

@@ -22,6 +22,7 @@ class EventReader {
   virtual void on_token(uint64_t /*request*/, int32_t /*token*/) {}
   virtual void on_logprobs(uint64_t /*request*/, const std::vector<TokenLogprob>&) {}
   virtual void on_row(uint64_t /*request*/, const std::vector<float>&) {}
+  virtual void on_draft_row(uint64_t /*request*/, const std::vector<float>&) {}
   virtual void on_end(uint64_t /*request*/, FinishReason) {}
   virtual void on_error(uint64_t /*request*/, const Error&) {}
   virtual void on_busy(uint64_t /*request*/) {}
@@ -33,7 +34,9 @@ class EventReader {
   void read(uint64_t id, const RequestEvent::Started& what) { on_start(id, what.cached_tokens); }
   void read(uint64_t id, const RequestEvent::Token& what) { on_token(id, what.token); }
   void read(uint64_t id, const RequestEvent::Logprobs& what) { on_logprobs(id, what.logprobs); }
-  void read(uint64_t id, const RequestEvent::Row& what) { on_row(id, what.values); }
+  void read(uint64_t id, const RequestEvent::Row& what) {
+    what.is_draft ? on_draft_row(id, what.values) : on_row(id, what.values);
+  }
   void read(uint64_t id, const RequestEvent::Ended& what) {
     what.outcome.ok() ? on_end(id, what.outcome.value()) : on_error(id, what.outcome.error());
   }

@@ -2,7 +2,9 @@
 // position. A position's number is made from its token and the numbers in all earlier pages, as
 // they are found there, so that a page with wrong contents changes the text. Steps are computed in
 // order, as on every rank. With recurrent layers each state has a number too, made from that of the
-// state before and the token. FakeDisk keeps the numbers of pages like each rank's store.
+// state before and the token. The draft layer's entry of a position is made from its number and the
+// next token; before a guess all entries are compared with what they must be. FakeDisk keeps the
+// numbers of pages like each rank's store.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -65,7 +67,9 @@ class FakePages {
   explicit FakePages(const SchedulerLimits& limits)
       : vocab_size_(limits.vocab_size),
         numbers_(static_cast<size_t>(pages_needed(limits)) * kPagePositions, 0),
-        states_(static_cast<size_t>(limits.states), 0) {}
+        states_(static_cast<size_t>(limits.states), 0),
+        entries_(numbers_.size(), 0),
+        tokens_(numbers_.size(), -1) {}
 
   // Executes the step's page orders as the ranks would.
   PageOutcome move(const PageOrders& orders, FakeDisk& disk) {
@@ -102,6 +106,8 @@ class FakePages {
                                continue_state(batch, i)));
     }
     tokens_computed += batch.token_count();
+    last_numbers_ = states;
+    last_positions_ = batch.positions;
     std::vector<SampledToken> choices;
     for (size_t i = 0; i < step.requests.size(); ++i) {
       const uint64_t state = states[static_cast<size_t>(batch.outputs[i])];
@@ -113,7 +119,37 @@ class FakePages {
     return choices;
   }
 
+  // Makes the step's guesses, which are right where texts repeat themselves.
+  std::vector<int32_t> draft(Step& step) {
+    const Batch& pass = step.drafts.pass.batch;
+    for (size_t i = 0; i < pass.tokens.size(); ++i) {
+      const auto row = static_cast<size_t>(step.drafts.pass.hidden_rows[i]);
+      CHECK(last_positions_.at(row) == pass.positions[i]);
+      entry(pass, i, pass.positions[i]) = entry_of(last_numbers_[row], pass.tokens[i]);
+    }
+    std::vector<int32_t> guesses;
+    for (size_t i = 0; i < step.drafts.guesses.size(); ++i) {
+      check_entries(pass, static_cast<size_t>(pass.outputs[i]));
+      const DraftOrders::Guesses& own = step.drafts.guesses[i];
+      for (int k = 0; k < own.count; ++k) {
+        const auto at = static_cast<size_t>(own.at + k);
+        // The place of a guess: after the token that the pass had last.
+        CHECK(step.batch.positions[at] ==
+              pass.positions[static_cast<size_t>(pass.outputs[i])] + 2 + k);
+        step.batch.tokens[at] = 100 + step.batch.positions[at] % 20;
+        guesses.push_back(step.batch.tokens[at]);
+      }
+    }
+    for (size_t i = 0; i < step.requests.size(); ++i) {
+      const auto output = static_cast<size_t>(step.batch.outputs[i]);
+      step.requests[i].previous_token = step.batch.tokens[output];
+    }
+    tokens_drafted += pass.token_count();
+    return guesses;
+  }
+
   int64_t tokens_computed = 0;
+  int64_t tokens_drafted = 0;
   std::map<uint64_t, uint64_t> seeds;  // by request; 0 for the others
 
  private:
@@ -125,6 +161,25 @@ class FakePages {
   }
   uint64_t& at(int32_t page, int slot) {
     return numbers_[static_cast<size_t>(page) * kPagePositions + static_cast<size_t>(slot)];
+  }
+  size_t place(const Batch& batch, size_t token, int position) const {
+    const int list = batch.list_offsets[token] + position / kPagePositions;
+    return static_cast<size_t>(batch.page_lists[static_cast<size_t>(list)]) * kPagePositions +
+           static_cast<size_t>(position % kPagePositions);
+  }
+  uint64_t& entry(const Batch& batch, size_t token, int position) {
+    return entries_[place(batch, token, position)];
+  }
+  static uint64_t entry_of(uint64_t number, int32_t next) {
+    return mix(number, static_cast<uint64_t>(next) + 7);
+  }
+  // Those at the end of a page may be of another text that has the page too.
+  void check_entries(const Batch& pass, size_t last) {
+    for (int position = 0; position < pass.positions[last]; ++position) {
+      if (position % kPagePositions == kPagePositions - 1) continue;
+      const size_t at = place(pass, last, position);
+      CHECK(entries_[at] == entry_of(numbers_[at], tokens_[at + 1]));
+    }
   }
   // 0 without recurrent layers.
   uint64_t continue_state(const Batch& batch, size_t token) {
@@ -150,6 +205,7 @@ class FakePages {
       look_at(at(pages[before], kPagePositions - 1));
     }
     if (slot > 0) look_at(at(pages[page], slot - 1));
+    tokens_[static_cast<size_t>(&at(pages[page], slot) - numbers_.data())] = token;
     return at(pages[page], slot) = is_broken ? kBroken : state;
   }
   // Drawn from few tokens, so that texts repeat; never the poison token.
@@ -162,8 +218,12 @@ class FakePages {
   }
 
   int vocab_size_;
-  std::vector<uint64_t> numbers_;  // (pages, kPagePositions)
-  std::vector<uint64_t> states_;   // of recurrent layers
+  std::vector<uint64_t> numbers_;       // (pages, kPagePositions)
+  std::vector<uint64_t> states_;        // of recurrent layers
+  std::vector<uint64_t> entries_;       // of the draft layer; like numbers_
+  std::vector<int32_t> tokens_;         // like numbers_
+  std::vector<uint64_t> last_numbers_;  // of the last batch
+  std::vector<int32_t> last_positions_;
 };
 
 struct FakeAnswer {
@@ -223,7 +283,11 @@ class FakeEngine {
     return true;
   }
   void complete() {
-    REQUIRE(scheduler.complete(choices_.front(), hidden_.front(), events, outcomes_.front()).ok());
+    REQUIRE(scheduler
+                .complete(choices_.front(), hidden_.front(), events, outcomes_.front(),
+                          {.guesses = guesses_.front(), .logits = {}})
+                .ok());
+    guesses_.pop_front();
     choices_.pop_front();
     hidden_.pop_front();
     outcomes_.pop_front();
@@ -270,6 +334,7 @@ class FakeEngine {
   void compute() {
     outcomes_.push_back(disk_ ? pages.move(step.pages, *disk_) : PageOutcome{});
     if (!disk_) CHECK(step.pages.empty());
+    guesses_.push_back(step.drafts.empty() ? std::vector<int32_t>{} : pages.draft(step));
     choices_.push_back(pages.compute(step));
     hidden_.emplace_back(step.batch.hidden_outputs.size(), 1.0f);
   }
@@ -277,6 +342,7 @@ class FakeEngine {
   int steps_max_;
   FakeDisk* disk_;
   std::deque<std::vector<SampledToken>> choices_;
+  std::deque<std::vector<int32_t>> guesses_;
   std::deque<std::vector<float>> hidden_;
   std::deque<PageOutcome> outcomes_;
 };

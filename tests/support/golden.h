@@ -50,6 +50,11 @@ inline constexpr std::array kQuantisedGoldenCases{
     "qwen35moe-q4-g64",      "kimilinear-q4-g32",      "gemma4-moe-q4-g64",  "deepseekv32-fp8",
     "deepseekv32-q4-g64",    "glmdsa-q4-g64"};
 
+// With references of the draft layer too.
+inline constexpr std::array kDraftGoldenCases{"mtp-deepseekv3-bf16", "mtp-glm4moe-bf16",
+                                              "mtp-glmdsa-bf16", "mtp-qwen35-bf16",
+                                              "mtp-qwen3next-bf16"};
+
 inline std::vector<std::string> all_golden_cases() {
   std::vector<std::string> cases(kPlainGoldenCases.begin(), kPlainGoldenCases.end());
   cases.insert(cases.end(), kQuantisedGoldenCases.begin(), kQuantisedGoldenCases.end());

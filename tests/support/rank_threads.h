@@ -36,12 +36,15 @@ struct Setup {
   LatentCut latent_cut = LatentCut::kAuto;
   Overlap overlap = Overlap::kAuto;
   int sequences_max = kSequencesDefault;
+  bool draft_layer = false;
+  int layer_guesses = 0;
   std::vector<std::string> cache_folders{};  // one for all ranks, or one for each; empty: no cache
 };
 
 struct Answer {
   std::vector<std::vector<float>> logits;
   std::vector<int32_t> tokens;
+  std::vector<std::vector<float>> draft_logits{};
   std::vector<std::vector<TokenLogprob>> logprobs{};  // of each token, if requested
   int cached_tokens = -1;                             // of the prompt, as reported at the start
   std::string error;
@@ -78,6 +81,9 @@ class Collector final : public EventReader {
   }
   void on_row(uint64_t request, const std::vector<float>& row) override {
     answers_[request].logits.push_back(row);
+  }
+  void on_draft_row(uint64_t request, const std::vector<float>& row) override {
+    answers_[request].draft_logits.push_back(row);
   }
   void on_end(uint64_t request, FinishReason reason) override {
     answers_[request].reason = reason;
@@ -124,9 +130,11 @@ inline EngineOptions engine_options_of(const std::string& model, const Setup& se
                   .device = setup.device,
                   .exact = setup.exact,
                   .kv = setup.kv,
-                  .bits = setup.bits};
+                  .bits = setup.bits,
+                  .draft_layer = setup.draft_layer};
   options.latent_cut = setup.latent_cut;
   options.overlap = setup.overlap;
+  options.layer_guesses = setup.layer_guesses;
   if (!setup.cache_folders.empty()) {
     options.cache_folder = setup.cache_folders[rank % setup.cache_folders.size()];
     options.cache_disk_bytes = options.cache_folder.empty() ? 0 : uint64_t{1} << 30;

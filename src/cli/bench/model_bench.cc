@@ -139,8 +139,10 @@ JsonObject bench_json(const ModelBenchFlags& flags, const GroupSupervisorOptions
                   {"prefill_tok_s", flags.prompt_tokens / times.prompt_s},
                   {"decode_tok_s", 1 / times.token_s},
                   {"read_gb_s", speed.read_gb_s},
-                  {"decode_gb_s", static_cast<double>(speed.bytes_per_token) / times.token_s / 1e9},
                   {"weight_bytes_per_token", speed.bytes_per_token}};
+  if (!options.spec.draft_layer) {  // with it a token need not read them all
+    json["decode_gb_s"] = static_cast<double>(speed.bytes_per_token) / times.token_s / 1e9;
+  }
   if (times.prompt_j > 0) json["prefill_j_per_token"] = times.prompt_j / flags.prompt_tokens;
   if (times.token_j > 0) json["decode_j_per_token"] = times.token_j;
   return json;
@@ -168,9 +170,11 @@ void print_model_bench(const Json& result) {
   }
   print_line(fmt::format("prefill {:>6} tokens  {:>10.1f} tok/s{}", number("prompt_tokens"),
                          number("prefill_tok_s"), energy("prefill_j_per_token")));
-  print_line(fmt::format("decode  {:>6} tokens  {:>10.1f} tok/s  {:>8.2f} GB/s of weights{}",
-                         number("new_tokens"), number("decode_tok_s"), number("decode_gb_s"),
-                         energy("decode_j_per_token")));
+  const std::string read = find(result, "decode_gb_s")
+                               ? fmt::format("  {:>8.2f} GB/s of weights", number("decode_gb_s"))
+                               : std::string();
+  print_line(fmt::format("decode  {:>6} tokens  {:>10.1f} tok/s{}{}", number("new_tokens"),
+                         number("decode_tok_s"), read, energy("decode_j_per_token")));
   print_line(
       fmt::format("memory read                            {:>8.2f} GB/s", number("read_gb_s")));
 }

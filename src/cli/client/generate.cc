@@ -29,7 +29,8 @@ EventSink events_for(const std::shared_ptr<Shared>& shared, std::function<void(i
       lock.unlock();
       if (on_token) on_token(token->token);
     } else if (auto* row = event.as<RequestEvent::Row>()) {
-      generation.logits.push_back(std::move(row->values));
+      auto& rows = row->is_draft ? generation.draft_logits : generation.logits;
+      rows.push_back(std::move(row->values));
     } else if (auto* ended = event.as<RequestEvent::Ended>()) {
       shared->outcome = std::move(ended->outcome);
       shared->ended.notify_all();

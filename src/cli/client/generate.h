@@ -15,6 +15,7 @@ struct Generated {
 
   std::vector<int32_t> tokens;
   std::vector<std::vector<float>> logits;
+  std::vector<std::vector<float>> draft_logits;
   FinishReason reason = FinishReason::kStop;
   Clock::time_point started;
   Clock::time_point first_token;  // valid if there are tokens

@@ -294,6 +294,9 @@ void add_bench_command(CLI::App& app, Command& chosen) {
       ->add_option("--streams", model.streams,
                    "sequences that generate at once; decode is the speed of all (default 1)")
       ->check(CLI::Range(1, 1024));
+  command->add_flag("--draft-layer", model.group.spec.draft_layer,
+                    "with MODEL's draft layer, whose guesses of a text without sense are seldom "
+                    "right");
   command->add_flag("--explain-device", flags->explains_device,
                     "measure nothing: what a token after the prompt costs on a GPU, as planned");
   command->add_flag("--json", flags->json, "one JSON value");

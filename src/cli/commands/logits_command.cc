@@ -13,11 +13,16 @@
 namespace lockstep {
 namespace {
 
+// The draft layer continues the last token given with the one chosen after it, in the step that
+// chooses another.
+constexpr int kTokensToDraft = 2;
+
 struct LogitsFlags {
   GroupFlags group;
   std::string ids;
   int chunk = 0;
   int greedy = 0;
+  bool has_draft = false;
   bool json = false;
 };
 
@@ -39,19 +44,31 @@ Result<std::vector<int32_t>> parse_ids(const std::string& text) {
   return ids;
 }
 
-std::string answer_text(const Generated& generation, const ModelStatus& status) {
-  std::string text = "{\"logits\":[";
-  for (size_t row = 0; row < generation.logits.size(); ++row) {
+void append_rows(const std::vector<std::vector<float>>& rows, std::string& text) {
+  text += '[';
+  for (size_t row = 0; row < rows.size(); ++row) {
     text += row == 0 ? "[" : ",[";
-    const std::vector<float>& values = generation.logits[row];
-    for (size_t i = 0; i < values.size(); ++i) {
+    for (size_t i = 0; i < rows[row].size(); ++i) {
       if (i > 0) text += ',';
-      append_json_float(text, values[i]);
+      append_json_float(text, rows[row][i]);
     }
     text += ']';
   }
-  text +=
-      "],\"greedy\":" + dump_json(JsonArray(generation.tokens.begin(), generation.tokens.end()));
+  text += ']';
+}
+
+std::string answer_text(const LogitsFlags& flags, Generated generation, const ModelStatus& status) {
+  std::string text = "{\"logits\":";
+  append_rows(generation.logits, text);
+  if (flags.has_draft) {
+    text += ",\"mtp\":";
+    generation.draft_logits.resize(
+        std::min(generation.draft_logits.size(), generation.logits.size()));
+    append_rows(generation.draft_logits, text);
+  }
+  const auto end =
+      generation.tokens.begin() + std::min<ptrdiff_t>(flags.greedy, std::ssize(generation.tokens));
+  text += ",\"greedy\":" + dump_json(JsonArray(generation.tokens.begin(), end));
   JsonArray ranks;
   for (const RankStatus& rank : status.ranks) {
     ranks.push_back(JsonObject{
@@ -61,19 +78,22 @@ std::string answer_text(const Generated& generation, const ModelStatus& status) 
 }
 
 Result<std::string> logits_answer(const LogitsFlags& flags) {
-  GenerateRequest request{.prompt = TRY(parse_ids(flags.ids)),
-                          .max_tokens = flags.greedy,
-                          .prompt_logits = true,
-                          .chunk = flags.chunk};
+  GenerateRequest request{
+      .prompt = TRY(parse_ids(flags.ids)),
+      .max_tokens = flags.has_draft ? std::max(flags.greedy, kTokensToDraft) : flags.greedy,
+      .prompt_logits = true,
+      .draft_logits = flags.has_draft,
+      .chunk = flags.chunk};
   GroupSupervisorOptions options = TRY(group_options(flags.group));
+  options.spec.draft_layer = flags.has_draft;
   options.restarts = false;  // an answer is lost with its group
   int& batch = options.spec.batch_tokens_max;
   batch = std::max(batch, std::min(flags.chunk, 8192));
   const auto group = TRY(start_group(options));
   print_quantisation(flags.group, group->status());
   TRY(check_context(request.prompt.size(), group->status()));
-  const Generated generation = TRY(generate_and_wait(*group, std::move(request)));
-  return answer_text(generation, group->status());
+  Generated generation = TRY(generate_and_wait(*group, std::move(request)));
+  return answer_text(flags, std::move(generation), group->status());
 }
 
 }  // namespace
@@ -91,6 +111,8 @@ void add_logits_command(CLI::App& app, Command& chosen) {
       ->check(at_least(0));
   command->add_option("--chunk", flags->chunk, "feed the tokens in chunks of at most this many")
       ->check(at_least(1));
+  command->add_flag("--mtp", flags->has_draft,
+                    "also the draft layer's logits of the token after the next");
   command->add_flag("--json", flags->json, "one JSON value (always)");
   add_group_flags(*command, flags->group);
   add_bits_flag(*command, flags->group);

@@ -68,7 +68,7 @@ Result<OpenedModel> open_subject(const PlanCommandFlags& flags, PlanSubject& sub
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(model, ignored);
   const bool is_reformatted = flags.shape.bits != 0 || !flags.shape.format.empty();
-  if (is_shape_model(model) || (is_file && !is_reformatted)) return open_model(model);
+  if (is_shape_model(model) || (is_file && !is_reformatted)) return open_with_draft_layer(model);
   ShapeFlags shape = flags.shape;
   shape.shape = model;
   subject.format = TRY(format_of(shape));

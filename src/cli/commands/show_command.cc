@@ -34,6 +34,7 @@ struct Shown {
   const KnownShape* shape = nullptr;  // not on disk
   bool is_random = false;             // weights of a shape model: not on disk either
   uint64_t file_bytes = 0;
+  bool has_draft_layer = false;
   std::string weights_problem{};  // why the weights cannot be read
   TokenizerFacts tokenizer{};
   std::optional<TemplateFacts> chat_template{};
@@ -52,7 +53,7 @@ Result<Shown> show(const std::string& model) {
     return shape ? show_shape(*shape) : Result<Shown>(read_shape_config(model).error());
   }
   Shown shown{.config = TRY(read_model_config(model)), .is_random = is_shape_model(model)};
-  const auto opened = open_model(model);
+  auto opened = open_model(model);
   const auto counted = opened.ok() ? summarise(shown.config, opened.value().source.get())
                                    : Result<ModelSummary>(opened.error());
   if (counted.ok()) {
@@ -61,7 +62,11 @@ Result<Shown> show(const std::string& model) {
     shown.weights_problem = counted.error().message;
     shown.summary = TRY(summarise(shown.config, nullptr));
   }
-  if (opened.ok()) shown.file_bytes = opened.value().source->file_bytes();
+  if (opened.ok()) {
+    shown.file_bytes = opened.value().source->file_bytes();
+    shown.has_draft_layer =
+        use_draft_layer(opened.value()).ok() && opened.value().config.has_draft_layer();
+  }
   shown.tokenizer = tokenizer_facts(model);
   shown.chat_template = chat_template_facts(model);
   return shown;
@@ -126,6 +131,7 @@ Result<Json> shown_json(const ShowFlags& flags, const Shown& shown) {
                   {"head_dim", config.head_dim},
                   {"experts", config.experts.count},
                   {"chosen_experts", config.experts.chosen},
+                  {"draft_layer", shown.has_draft_layer},
                   {"vocabulary", config.vocab_size},
                   {"context", config.positions_max},
                   {"kv", kv_kind_name(kKvDefault)},
@@ -178,6 +184,7 @@ void print_shown_model(const Shown& shown) {
     line("experts",
          fmt::format("{}, {} for each token", config.experts.count, config.experts.chosen));
   }
+  if (shown.has_draft_layer) line("draft layer", "guesses further tokens");
   line("vocabulary", fmt::format("{} tokens", config.vocab_size));
   line("context", fmt::format("{} tokens", config.positions_max));
   line("memory of 1k tokens", fmt::format("{}, keys and values in {}",

@@ -196,7 +196,11 @@ void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise)
       ->check(CLI::Range(0.0, kDiskCacheBytesMax / kGib));
 }
 
-void add_draft_flag(CLI::App& command, int& draft_tokens) {
+void add_draft_flags(CLI::App& command, int& draft_tokens, GroupSpec& spec) {
+  spec.draft_layer = true;
+  command.add_flag("!--no-draft-layer", spec.draft_layer,
+                   "leave the model's draft layer (MTP) out, which takes memory; without it tokens "
+                   "come one by one; the text stays the same");
   command
       .add_option("--draft", draft_tokens,
                   "draft this many tokens from the text so far and verify them together (default "

@@ -42,8 +42,8 @@ void add_load_limits(CLI::App& command, GroupFlags& flags);
 void add_bits_flag(CLI::App& command, GroupFlags& flags);
 // --cache-disk; `otherwise` describes the default.
 void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise);
-// --draft, GenerateRequest::draft_tokens.
-void add_draft_flag(CLI::App& command, int& draft_tokens);
+// --draft, GenerateRequest::draft_tokens, and --no-draft-layer.
+void add_draft_flags(CLI::App& command, int& draft_tokens, GroupSpec& spec);
 // The cache of --cache-disk; without it nothing is kept.
 Result<DiskCache> disk_cache_of(const GroupFlags& flags);
 Result<GroupSupervisorOptions> group_options(const GroupFlags& flags);

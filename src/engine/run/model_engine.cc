@@ -164,6 +164,7 @@ Status ModelEngine::broadcast() {
 Result<StepResult> ModelEngine::compute(const StageWork& work) {
   StepResult result;
   if (!step_.pages.empty()) result.pages = TRY(move_pages(work.pages));
+  if (!step_.drafts.empty()) result.drafted = TRY(make_drafts());
   const bool has_tokens = step_.batch.token_count() > 0;
   ModelOutputs outputs{};
   if (has_tokens) outputs = TRY(model_->forward(step_.batch, work.hidden));
@@ -180,6 +181,11 @@ Result<StepResult> ModelEngine::compute(const StageWork& work) {
   encode_result(result, outgoing_);
   TRY(pipeline_->send(outgoing_));
   return StepResult{};
+}
+
+Result<DraftOutcome> ModelEngine::make_drafts() {
+  if (!draft_passes_) return Error{ErrorCode::kCorrupt, "rank 0 wants guesses of a draft layer"};
+  return draft_passes_->run(step_);
 }
 
 Status ModelEngine::apply_orders(ChoiceOrders& orders) {

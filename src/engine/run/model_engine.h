@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "engine/pages/page_mover.h"
 #include "engine/pages/page_store.h"
+#include "engine/run/draft_passes.h"
 #include "engine/run/link_turns.h"
 #include "engine/run/pipeline.h"
 #include "engine/run/stage_messages.h"
@@ -47,6 +48,7 @@ class ModelEngine final : public Engine {
     return pipeline_->is_leader() ? lead(events) : follow();
   }
   Status rejoin(Group world) override;
+  DraftCounts draft_counts() const override { return scheduler_->draft_counts(); }
   std::optional<PageStoreCounts> page_store_counts() const override {
     return store_ ? std::optional(store_->counts()) : std::nullopt;
   }
@@ -99,6 +101,7 @@ class ModelEngine final : public Engine {
   Result<StageWork> receive();
   // One stage's part of step_. The result is empty except on the last stage's first rank.
   Result<StepResult> compute(const StageWork& work);
+  Result<DraftOutcome> make_drafts();
   // Applies the step's orders about single sequences, on the ranks that choose tokens.
   Status apply_orders(ChoiceOrders& orders);
   Status broadcast();
@@ -112,7 +115,8 @@ class ModelEngine final : public Engine {
   Progress* progress_;
   std::unique_ptr<Model> model_;
   std::optional<PageMover> mover_;
-  std::unique_ptr<Sampler> sampler_;  // in the last stage
+  std::unique_ptr<Sampler> sampler_;         // in the last stage
+  std::optional<DraftPasses> draft_passes_;  // if the draft layer is used
   SchedulerLimits limits_;
   Inbox inbox_;
   std::unique_ptr<PageStore> store_;  // null: none; destroyed before the inbox, which it wakes

@@ -39,7 +39,8 @@ Status ModelEngine::load(const EngineOptions& options) {
   const GroupSpec& spec = options.spec;
   measure_links_every_ = options.measure_links_every;
   const auto partial = spec.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
-  const OpenedModel opened = TRY(open_model(spec.model.string(), partial));
+  OpenedModel opened = TRY(open_model(spec.model.string(), partial));
+  if (spec.draft_layer && pipeline_->place().stages == 1) TRY(use_draft_layer(opened));
   const ModelConfig& config = opened.config;
   if (config.has_vision && pipeline_->is_leader()) {
     log_info("{}: the part for images is left out; only text is supported", spec.model.string());
@@ -50,7 +51,9 @@ Status ModelEngine::load(const EngineOptions& options) {
              .context = context,
              .vocab_size = config.vocab_size,
              .stages = pipeline_->place().stages,
-             .states = config.delta ? states_needed(spec.sequences_max) : 0};
+             .states = config.delta ? states_needed(spec.sequences_max) : 0,
+             .has_draft_layer = config.has_draft_layer(),
+             .layer_guesses = options.layer_guesses};
   std::shared_ptr<const QuantisingSource> quantising;
   if (spec.bits > 0) {
     quantising = quantising_source(
@@ -148,6 +151,8 @@ void ModelEngine::make_sampler() {
   }
   begins.push_back(model_->config().vocab_size);
   sampler_ = std::make_unique<Sampler>(pipeline_->group(), std::move(begins));
+  if (!model_->config().has_draft_layer()) return;
+  draft_passes_.emplace(*model_, pipeline_->group(), *sampler_);
 }
 
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, Group group) {

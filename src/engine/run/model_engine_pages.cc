@@ -34,7 +34,7 @@ Status ModelEngine::complete(const StepResult& result, const EventSink& events) 
   if (moved.lacks_store() && !std::exchange(has_warned_, true)) {
     log_warn("pages of state are not kept on disk: a rank of the group has no store for them");
   }
-  TRY(scheduler_->complete(result.choices, result.hidden, events, moved));
+  TRY(scheduler_->complete(result.choices, result.hidden, events, moved, result.drafted));
   if (moved.saved > 0) failed_saves_ = 0;
   if (!scheduler_->take_save_failed()) return Ok{};
   save_again_ = Clock::now() + kSaveRetryMin * (1 << std::min(failed_saves_++, kRetryDoublingsMax));

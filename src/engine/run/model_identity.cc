@@ -198,6 +198,7 @@ Result<Digest> model_identity(const GroupSpec& spec) {
   description.add("lockstep pages");
   description.add("format", kPageFormat);
   description.add("positions", kPagePositions);
+  if (spec.draft_layer) description.add("draft layer");
   TRY(describe_model(spec, description));
   return description.finish();
 }

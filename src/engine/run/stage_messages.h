@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/schedule/scheduler.h"
 #include "engine/schedule/step.h"
 
 namespace lockstep {
@@ -31,6 +32,7 @@ struct StepResult {
   std::span<const SampledToken> choices;
   std::span<const float> hidden;       // (hidden_outputs, hidden)
   std::optional<PageOutcome> pages{};  // if the step has page orders
+  DraftOutcome drafted{};              // with one stage only
 };
 
 size_t work_bytes_max(const StageLimits& limits);

@@ -18,9 +18,6 @@ void add_rows(std::span<const float> rows, std::vector<double>& sum) {
   for (size_t i = 0; i < rows.size(); ++i) sum[i % sum.size()] += double{rows[i]};
 }
 
-// With more sequences a step has enough rows to make reading the weights worthwhile.
-constexpr int kDraftingSequencesMax = 2;
-
 // Not kCorrupt: nothing is wrong with the request.
 Error broken_model(std::string_view what, int position) {
   return {
@@ -83,6 +80,10 @@ Status Scheduler::submit(uint64_t id, GenerateRequest request) {
           fmt::format("token {} is not in the vocabulary of {} tokens", token, limits_.vocab_size)};
     }
   }
+  if (request.draft_logits && !limits_.has_draft_layer) {
+    return Error{ErrorCode::kUnsupported,
+                 "the model has no draft layer that lockstep can use, or more than one stage"};
+  }
   if (request.prompt.size() > static_cast<size_t>(limits_.context)) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("the prompt has {} tokens, the context holds {}",
@@ -141,9 +142,12 @@ bool Scheduler::plan(Step& step, const StepBudget* budget) {
   admit();
   take_over_pages();
   PlannedStep planned = take_spare();
-  const int decoding = plan_decoding(step, planned);  // first: a long prompt must not delay it
+  // First: a long prompt must not delay it.
+  const int decoding = plan_decoding(step, planned, budget);
   shape_ = {.decoding = static_cast<int>(planned.sequences.size())};
   shape_.guesses = step.batch.token_count() - shape_.decoding;
+  shape_.by_layer = std::any_of(planned.sequences.begin(), planned.sequences.end(),
+                                [](const Planned& each) { return each.by_layer; });
   int prompt_tokens = prompt_tokens_max(limits_);
   if (budget && decoding > 0) {
     prompt_tokens = std::min(prompt_tokens, budget->prompt_tokens(std::max(1, shape_.decoding)));
@@ -153,6 +157,7 @@ bool Scheduler::plan(Step& step, const StepBudget* budget) {
   shape_.prompt_tokens = step.batch.token_count() - shape_.decoding - shape_.guesses;
   const bool has_planned = !planned.sequences.empty();
   if (has_planned) {
+    if (limits_.has_draft_layer) plan_draft_pass(step, planned);
     ++steps_planned_;
     in_flight_.push_back(std::move(planned));
   } else {
@@ -197,7 +202,7 @@ void Scheduler::take_over_pages() {
 }
 
 // The sequences that have waited longest, at most one stage's share.
-int Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
+int Scheduler::plan_decoding(Step& step, PlannedStep& planned, const StepBudget* budget) {
   ready_.clear();
   int decoding = 0;
   for (const auto& sequence : running_) {
@@ -216,50 +221,11 @@ int Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
   for (size_t i = 0; i < ready_.size(); ++i) {
     Sequence& sequence = *ready_[i];
     const int others = static_cast<int>(ready_.size() - i);
-    sequence.drafts.count =
-        expect(sequence, limits_.tokens_max - step.batch.token_count() - others);
-    if (sequence.drafts.count == 0 && may_draft) sequence.drafts.count = draft(sequence);
+    const int room = limits_.tokens_max - step.batch.token_count() - others;
+    guess(sequence, room, may_draft, decoding, budget);
     add(sequence, 1 + sequence.drafts.count, step, planned);
   }
   return decoding;
-}
-
-// None until the last kGuessTokensMax + 1 tokens were as expected, or all if there are fewer: after
-// a wrong one the usual steps go on for that long.
-int Scheduler::expect(Sequence& sequence, int room) const {
-  const GenerateRequest& request = sequence.request;
-  const auto size = static_cast<int>(sequence.tokens.size());
-  const int prompt = sequence.prompt_size() - request.resumed_tokens;
-  const int answered = size - prompt;
-  const int expected = static_cast<int>(request.guess.size());
-  if (limits_.stages > 1 || answered >= expected) return 0;
-  const int compared = std::min(answered, kGuessTokensMax + 1);
-  const auto guess = request.guess.begin() + answered;
-  if (!std::equal(guess - compared, guess, sequence.tokens.end() - compared)) return 0;
-  const int count = std::min({room, kGuessTokensMax, guesses_max(sequence), expected - answered});
-  if (count <= 0) return 0;
-  std::copy_n(guess, count, sequence.drafts.tokens.begin());
-  return count;
-}
-
-// The choice after the last guess must be wanted too, and every guess needs a position.
-int Scheduler::guesses_max(const Sequence& sequence) const {
-  const int size = static_cast<int>(sequence.tokens.size());
-  const int wanted = sequence.request.max_tokens - (size - sequence.prompt_size()) - 1;
-  return std::min({wanted, limits_.context - size, pages_.guesses_max()});
-}
-
-int Scheduler::draft(Sequence& sequence) const {
-  Drafts& drafts = sequence.drafts;
-  const int most =
-      std::min({drafts.size, sequence.request.draft_tokens, kDraftTokensMax, guesses_max(sequence),
-                limits_.tokens_max / kDraftingSequencesMax - 1});
-  if (most <= 0) return 0;
-  if (drafts.pause > 0) {
-    --drafts.pause;
-    return 0;
-  }
-  return look_up(sequence.tokens, std::span(drafts.tokens).first(static_cast<size_t>(most)));
 }
 
 // Prompts with the fewest remaining tokens come first, so that long ones do not delay short ones;
@@ -325,7 +291,8 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
   Batch& batch = step.batch;
   const auto list = static_cast<int32_t>(batch.page_lists.size());
   const auto pages = sequence.pages.state.pages();
-  const int known = static_cast<int>(sequence.tokens.size());
+  const int known = static_cast<int>(sequence.tokens.size()), first_row = batch.token_count();
+  const int begin = sequence.fed;
   pages_.plan_states(sequence.pages, {.begin = sequence.fed, .end = end, .known = known}, batch);
   batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
   int outputs = 0, hidden_outputs = 0;
@@ -353,15 +320,23 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
     batch.positions.push_back(position);
     batch.list_offsets.push_back(list);
   }
-  planned.sequences.push_back(
-      {&sequence, end, outputs, hidden_outputs, std::max(0, end - known), 0});
+  const int guesses = std::max(0, end - known);
+  planned.sequences.push_back({.sequence = &sequence,
+                               .begin = begin,
+                               .first_row = first_row,
+                               .end = end,
+                               .outputs = outputs,
+                               .hidden_outputs = hidden_outputs,
+                               .drafts = guesses,
+                               .by_layer = guesses > 0 && sequence.guesses_by_layer,
+                               .loads = 0});
   sequence.fed = end;
   sequence.last_step = steps_planned_;
   ++sequence.steps_in_flight;
 }
 
 Status Scheduler::complete(std::span<const SampledToken> choices, std::span<const float> hidden,
-                           const EventSink& events, PageOutcome moved) {
+                           const EventSink& events, PageOutcome moved, DraftOutcome drafted) {
   LOCKSTEP_CHECK(!in_flight_.empty());
   size_t outputs = 0, rows = 0;
   for (const Planned& planned : in_flight_.front().sequences) {
@@ -375,6 +350,7 @@ Status Scheduler::complete(std::span<const SampledToken> choices, std::span<cons
   PlannedStep step = std::move(in_flight_.front());
   in_flight_.erase(in_flight_.begin());
   complete_orders(step, moved);
+  take_drafted(step, drafted, events);
   for (const Planned& planned : step.sequences) {
     if (planned.loads > 0) continue;
     Sequence& sequence = *planned.sequence;
@@ -386,7 +362,11 @@ Status Scheduler::complete(std::span<const SampledToken> choices, std::span<cons
     sequence.completed = planned.end - planned.drafts;
     const bool has_ended = take_outputs(planned, own_choices, own_hidden, width, events);
     pages_.enter(sequence.pages, sequence.tokens, sequence.completed);
-    if (has_ended) remove(sequence);
+    if (has_ended) {
+      remove(sequence);
+    } else if (limits_.has_draft_layer) {
+      undrafted_.push_back({&sequence, planned.begin, sequence.completed, planned.first_row});
+    }
   }
   step.sequences.clear();
   step.save.reset();
@@ -437,7 +417,14 @@ bool Scheduler::take_outputs(const Planned& planned, std::span<const SampledToke
 void Scheduler::end_drafts(Sequence& sequence, const Planned& planned, int right) {
   sequence.fed = sequence.completed = planned.end - planned.drafts + right;
   pages_.end_guesses(sequence.pages, right);
-  sequence.drafts.learn(right);
+  if (planned.by_layer) {
+    ++draft_counts_.steps;
+    draft_counts_.guesses += static_cast<uint64_t>(planned.drafts);
+    draft_counts_.right += static_cast<uint64_t>(right);
+    sequence.layer_drafts.learn(planned.drafts, right);
+  } else {
+    sequence.drafts.learn(right);
+  }
 }
 
 // Later steps of its prompt may be in flight.
@@ -499,6 +486,7 @@ void Scheduler::remove(const Sequence& sequence) {
   const auto found = std::find_if(running_.begin(), running_.end(),
                                   [&](const auto& s) { return s.get() == &sequence; });
   pages_.release((*found)->pages);
+  std::erase_if(undrafted_, [&](const Undrafted& each) { return each.sequence == &sequence; });
   running_.erase(found);
 }
 

@@ -16,6 +16,10 @@
 // positions are overwritten. A request may also say what it expects its answer to be, which is
 // computed in the same way.
 //
+// A draft layer (model/forward/model_forward_draft.cc) guesses too, with every rank, before the
+// step that computes its guesses: the step's orders say how many and where they belong. Each step
+// also has the layer compute its entries of the tokens of the step before.
+//
 // In a pipeline several steps are in flight: they are planned ahead and return in the same order. A
 // decoding sequence is in at most one of them, since its next token needs the choice; chunks of a
 // prompt follow each other without waiting. Decoding sequences are spread over as many steps as
@@ -29,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/choices/layer_drafts.h"
 #include "engine/choices/prompt_lookup.h"
 #include "engine/engine.h"
 #include "engine/pages/page_cache.h"
@@ -49,6 +54,8 @@ struct SchedulerLimits {
   int vocab_size = 0;
   int stages = 1;  // of the pipeline
   int states = 0;  // of recurrent layers: states_needed(sequences_max); 0: there are none
+  bool has_draft_layer = false;  // with one stage only
+  int layer_guesses = 0;         // in every step; 0: as many as pay
 };
 
 // Tokens of prompts in one step: as many as fit, but with several stages only so many that a prompt
@@ -67,8 +74,18 @@ int steps_in_flight_max(int stages);
 inline constexpr size_t kLoadBytesMax = size_t{64} << 20;
 inline constexpr size_t kLoadBytesBesideMax = size_t{16} << 20;
 
+// With more sequences a step has enough rows to make reading the weights worthwhile, and nothing is
+// guessed.
+inline constexpr int kDraftingSequencesMax = 2;
+
 // Pages that let every running sequence fill its context, so that none ever runs out.
 int pages_needed(const SchedulerLimits& limits);
+
+// The draft layer's part of a step's results.
+struct DraftOutcome {
+  std::span<const int32_t> guesses;            // of all its guesses, in the order of the orders
+  std::span<const std::vector<float>> logits;  // one row for each output of which they are wanted
+};
 
 class Scheduler {
  public:
@@ -99,7 +116,7 @@ class Scheduler {
   // results. kCorrupt if their number is not the one requested. `moved`: the outcome of the step's
   // page orders.
   Status complete(std::span<const SampledToken> choices, std::span<const float> hidden,
-                  const EventSink& events, PageOutcome moved = {});
+                  const EventSink& events, PageOutcome moved = {}, DraftOutcome drafted = {});
 
   struct PageCounts {
     int all = 0;
@@ -110,6 +127,7 @@ class Scheduler {
     int free_states = 0;  // neither a snapshot nor in use
   };
   PageCounts page_counts() const;
+  DraftCounts draft_counts() const { return draft_counts_; }
 
  private:
   struct Sequence {
@@ -131,6 +149,8 @@ class Scheduler {
     CachedPages pages;
     std::vector<double> pooled;  // the sum of the hidden states so far
     Drafts drafts;
+    LayerDrafts layer_drafts;
+    bool guesses_by_layer = false;  // the guesses of the step in flight
 
     int prompt_size() const { return static_cast<int>(request.prompt.size()); }
     int unfed() const { return static_cast<int>(tokens.size()) - fed; }
@@ -145,16 +165,27 @@ class Scheduler {
   // A planned step's work for one sequence; its outputs are contiguous in the step.
   struct Planned {
     Sequence* sequence;
-    int end;  // position after its last token in the step
+    int begin;      // position of its first token in the step,
+    int first_row;  // which is this one of the batch
+    int end;        // position after its last token
     int outputs;
     int hidden_outputs;
-    int drafts;  // guesses after the last known token
-    int loads;   // pages; then there are no tokens
+    int drafts;     // guesses after the last known token
+    bool by_layer;  // the draft layer makes them
+    int loads;      // pages; then there are no tokens
+  };
+
+  // Guesses of the draft layer for a sequence of the step.
+  struct DraftedPlace {
+    Sequence* sequence;
+    int count;
   };
 
   struct PlannedStep {
     std::vector<Planned> sequences;
-    std::optional<PageOrder> save;  // if there was no other work
+    std::optional<PageOrder> save;      // if there was no other work
+    std::vector<DraftedPlace> drafted;  // in the order of the draft layer's guesses
+    std::vector<uint64_t> draft_rows;   // the request of each row of its logits
   };
 
   void admit();
@@ -167,9 +198,14 @@ class Scheduler {
   int complete_loads(const Planned& planned, int loaded);
   void complete_orders(const PlannedStep& step, PageOutcome moved);
   // Returns how many sequences decode, in this step or another.
-  int plan_decoding(Step& step, PlannedStep& planned);
+  int plan_decoding(Step& step, PlannedStep& planned, const StepBudget* budget);
   void plan_prompts(int tokens_max, Step& step, PlannedStep& planned);
   PlannedStep take_spare();
+  // The rest in scheduler_drafts.cc.
+  void guess(Sequence& sequence, int room, bool may_draft, int decoding, const StepBudget* budget);
+  int guess_by_layer(Sequence& sequence, int decoding, const StepBudget* budget) const;
+  void plan_draft_pass(Step& step, PlannedStep& planned);
+  void take_drafted(const PlannedStep& step, DraftOutcome drafted, const EventSink& events);
   // Both guess the next tokens of a decoding sequence and return their number: from its text, and
   // from what its request expects. `room`: for guesses in the step.
   int draft(Sequence& sequence) const;
@@ -201,6 +237,15 @@ class Scheduler {
   std::vector<PlannedStep> spare_;      // memory of completed steps
   std::vector<Sequence*> ready_;        // scratch of plan()
   StepShape shape_;
+  // Tokens of the last batch that the draft layer has not seen.
+  struct Undrafted {
+    Sequence* sequence;
+    int begin;  // positions
+    int end;
+    int first_row;  // of the batch
+  };
+  std::vector<Undrafted> undrafted_;
+  DraftCounts draft_counts_;
   bool save_failed_ = false;
   uint64_t steps_planned_ = 0;
 };

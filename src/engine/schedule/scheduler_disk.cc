@@ -56,6 +56,8 @@ void Scheduler::add_loads(Sequence& sequence, int pages, Step& step, PlannedStep
     step.pages.loads.push_back({numbers[i], sequence.pages.keys[i]});
   }
   planned.sequences.push_back({.sequence = &sequence,
+                               .begin = end,
+                               .first_row = 0,
                                .end = end,
                                .outputs = 0,
                                .hidden_outputs = 0,

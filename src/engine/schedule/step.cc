@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "engine/engine.h"
+
 namespace lockstep {
 namespace {
 
@@ -11,17 +13,24 @@ struct StepHeader {
   int32_t page_list_entries;
   int32_t outputs;
   int32_t hidden_outputs;
-  uint32_t order_bytes;  // for pages, if the flags say so, and for choices
+  uint32_t order_bytes;  // to the draft layer and for pages, if the flags say so, and for choices
 };
 // With kMeasures the second byte is the pair's lower rank, the third the higher one.
-constexpr int32_t kIsStop = 1, kHasPageOrders = 2, kMeasures = 4;
+constexpr int32_t kIsStop = 1, kHasPageOrders = 2, kMeasures = 4, kHasDrafts = 8;
 static_assert(LinkGraph::kRanksMax <= 256);
 
 int32_t flags_of(const Step& step) {
   int32_t flags = (step.is_stop ? kIsStop : 0) | (step.pages.empty() ? 0 : kHasPageOrders);
+  if (!step.drafts.empty()) flags |= kHasDrafts;
   if (step.measured) flags |= kMeasures | step.measured->low << 8 | step.measured->high << 16;
   return flags;
 }
+
+struct DraftHeader {
+  int32_t tokens;
+  int32_t page_list_entries;
+  int32_t outputs;
+};
 
 // Position and previous token of a row are those of its token in the batch.
 struct RequestRecord {
@@ -85,11 +94,68 @@ bool within(int32_t value, int32_t most) {
   return value >= 0 && value <= most;
 }
 
+size_t draft_bytes(const DraftHeader& sizes) {
+  const auto tokens = static_cast<size_t>(sizes.tokens);
+  const auto entries = static_cast<size_t>(sizes.page_list_entries);
+  const auto outputs = static_cast<size_t>(sizes.outputs);
+  return sizeof(DraftHeader) + (4 * tokens + entries + outputs) * sizeof(int32_t) +
+         outputs * sizeof(DraftOrders::Guesses);
+}
+
+void append_drafts(const DraftOrders& drafts, std::vector<std::byte>& bytes) {
+  const Batch& batch = drafts.pass.batch;
+  const DraftHeader header{batch.token_count(), static_cast<int32_t>(batch.page_lists.size()),
+                           static_cast<int32_t>(batch.outputs.size())};
+  append_values(bytes, &header, 1);
+  for (const auto* ints : {&batch.tokens, &batch.positions, &batch.list_offsets,
+                           &drafts.pass.hidden_rows, &batch.page_lists, &batch.outputs}) {
+    append_values(bytes, ints->data(), ints->size());
+  }
+  append_values(bytes, drafts.guesses.data(), drafts.guesses.size());
+}
+
+// Returns the rest of the bytes. The model checks what the pass refers to.
+Result<std::span<const std::byte>> take_drafts(std::span<const std::byte> bytes,
+                                               const BatchLimits& limits, Step& step) {
+  DraftHeader header;
+  if (bytes.size() < sizeof(header)) return broken_step();
+  take_values(bytes, &header, 1);
+  if (header.tokens < 1 || !within(header.tokens, limits.tokens_max) ||
+      !within(header.page_list_entries, limits.page_list_entries_max) ||
+      !within(header.outputs, header.tokens) ||
+      bytes.size() + sizeof(header) < draft_bytes(header)) {
+    return broken_step();
+  }
+  Batch& batch = step.drafts.pass.batch;
+  for (auto* ints :
+       {&batch.tokens, &batch.positions, &batch.list_offsets, &step.drafts.pass.hidden_rows}) {
+    take_values(bytes, *ints, header.tokens);
+  }
+  take_values(bytes, batch.page_lists, header.page_list_entries);
+  take_values(bytes, batch.outputs, header.outputs);
+  step.drafts.guesses.resize(batch.outputs.size());
+  take_values(bytes, step.drafts.guesses.data(), step.drafts.guesses.size());
+  for (const DraftOrders::Guesses& each : step.drafts.guesses) {
+    const int room = step.batch.token_count() - each.count;
+    if (!within(each.count, kDraftTokensMax) || !within(each.at, room)) {
+      return broken_step();
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
+
+void DraftOrders::clear() {
+  pass.batch.clear();
+  pass.hidden_rows.clear();
+  guesses.clear();
+}
 
 void Step::clear() {
   is_stop = false;
   measured.reset();
+  drafts.clear();
   pages.clear();
   batch.clear();
   requests.clear();
@@ -98,6 +164,8 @@ void Step::clear() {
 
 void Step::reserve(const BatchLimits& limits) {
   batch.reserve(limits);
+  drafts.pass.batch.reserve(limits);
+  drafts.pass.hidden_rows.reserve(static_cast<size_t>(limits.tokens_max));
   requests.reserve(static_cast<size_t>(limits.tokens_max));
 }
 
@@ -111,7 +179,8 @@ size_t plain_step_bytes_max(const BatchLimits& limits) {
                         .entries = static_cast<size_t>(limits.page_list_entries_max),
                         .outputs = tokens,
                         .hidden_outputs = tokens,
-                        .has_states = limits.states > 0});
+                        .has_states = limits.states > 0}) +
+         draft_bytes({limits.tokens_max, limits.page_list_entries_max, limits.tokens_max});
 }
 
 void encode_step(const Step& step, std::vector<std::byte>& bytes) {
@@ -138,8 +207,9 @@ void append_step(const Step& step, std::vector<std::byte>& bytes) {
     const RequestRecord record = request_record(request);
     append_values(bytes, &record, 1);
   }
-  if (step.orders.empty() && step.pages.empty()) return;
+  if (step.orders.empty() && step.pages.empty() && step.drafts.empty()) return;
   const size_t plain_size = bytes.size();
+  if (!step.drafts.empty()) append_drafts(step.drafts, bytes);
   if (!step.pages.empty()) append_page_orders(step.pages, bytes);
   append_orders(step.orders, bytes);
   header.order_bytes = static_cast<uint32_t>(bytes.size() - plain_size);
@@ -183,6 +253,7 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
     take_values(bytes, &record, 1);
     step.requests.push_back(request_of(record, step.batch, static_cast<size_t>(output)));
   }
+  if ((header.flags & kHasDrafts) != 0) bytes = TRY(take_drafts(bytes, limits, step));
   if ((header.flags & kHasPageOrders) != 0) {
     bytes = TRY(take_page_orders(bytes, limits, step.pages));
     if (step.pages.empty()) return broken_step();

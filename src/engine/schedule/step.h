@@ -18,10 +18,26 @@
 
 namespace lockstep {
 
+// A pass of the draft layer before the batch is computed, and the guesses made from it.
+struct DraftOrders {
+  DraftBatch pass;
+  // One for each output of the pass: `count` guesses take their places in the step's batch from
+  // `at` on, where there are no tokens yet; 0: the logits are wanted, on rank 0.
+  struct Guesses {
+    int32_t count = 0;
+    int32_t at = 0;
+  };
+  std::vector<Guesses> guesses;
+
+  bool empty() const { return pass.batch.tokens.empty(); }
+  void clear();
+};
+
 struct Step {
   bool is_stop = false;                 // followers leave their loop
   std::optional<RankPair> measured{};   // each stage measures the link of this pair, nothing else
-  PageOrders pages;                     // executed before anything is computed
+  DraftOrders drafts;                   // computed before the batch
+  PageOrders pages;                     // executed before the batch is computed
   Batch batch;                          // may be empty if there are orders
   std::vector<ChoiceRequest> requests;  // one for each of batch.outputs
   ChoiceOrders orders;                  // applied before the choices

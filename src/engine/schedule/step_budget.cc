@@ -41,7 +41,13 @@ int StepBudget::prompt_tokens(int decoding) const {
 }
 
 void StepBudget::observe(StepShape shape, double seconds) {
-  if (seconds <= 0 || shape.guesses > 0) return;
+  if (seconds <= 0) return;
+  if (shape.by_layer) return learn_guesses(shape, seconds);
+  if (shape.guesses > 0) return;
+  if (shape.decoding > 0) {
+    guessing_in_row_ = 0;
+    ++alone_in_row_;
+  }
   if (shape.decoding == 0) {
     // Tokens cost at most as much together with decoding as they do alone.
     const double fitting = (kStretch - 1) * shape.prompt_tokens / seconds;
@@ -54,6 +60,31 @@ void StepBudget::observe(StepShape shape, double seconds) {
     learn(alone, shape.prompt_tokens, seconds);
     ++mixed_in_row_;
   }
+}
+
+int StepBudget::guesses(int decoding, double right, int most) const {
+  if (decode_seconds(decoding) == 0 || guessing_in_row_ >= kGuessingInRow) return 0;
+  int best = 0;
+  double tokens = 1, chance = 1, best_rate = 1;
+  for (int count = 1; count <= most; ++count) {
+    chance *= right;
+    tokens += chance;
+    const double rate = tokens / (1 + guess_cost_ * count);
+    if (rate > best_rate) {
+      best_rate = rate;
+      best = count;
+    }
+  }
+  return best == 0 && alone_in_row_ >= kAloneInRow ? std::min(1, most) : best;
+}
+
+void StepBudget::learn_guesses(StepShape shape, double seconds) {
+  ++guessing_in_row_;
+  alone_in_row_ = 0;
+  const double alone = decode_seconds(shape.decoding);
+  if (alone == 0) return;
+  const double added = std::max(0.0, seconds / alone - 1) * shape.decoding / shape.guesses;
+  guess_cost_ += kWeight * (std::clamp(added, 0.01, 2.0) - guess_cost_);
 }
 
 void StepBudget::learn(double alone, int prompt_tokens, double seconds) {

@@ -89,8 +89,14 @@ enum class Role {
   kIndexKeyNorm,
   kIndexKeyNormBias,
   kIndexWeights,  // hidden state to the weight of each head of the index
+  // The draft layer: norms of the next token's embedding and of the hidden state, both to the
+  // layer's input, and the norm after the layer.
+  kDraftTokenNorm,
+  kDraftHiddenNorm,
+  kDraftInput,
+  kDraftNorm,
 };
-inline constexpr int kRoleCount = 74;
+inline constexpr int kRoleCount = 78;
 
 enum class Split {
   kWhole,        // on every rank: norms, the router (cutting it costs an exchange)
@@ -165,6 +171,14 @@ struct RecurrentKind {
   std::span<const WeightSpec> weights;
 };
 
+// The draft layer: one more layer after the last one, with attention. Its input is the model's
+// hidden state of a token and the token after that, its output predicts the one after both
+// (DeepSeek V3, https://arxiv.org/abs/2412.19437, section 2.2).
+struct DraftKind {
+  std::string_view prefix;              // instead of "model.layers.{L}." in its weights' names
+  std::span<const WeightSpec> weights;  // besides those of a layer; empty: there is none
+};
+
 enum class Has { kNo, kYes, kAsConfigured };
 
 struct Architecture {
@@ -194,6 +208,7 @@ struct Architecture {
   bool normalises_chosen = false;    // the weights of the chosen experts, if the file does not say
   bool has_indexer = false;          // attention covers chosen positions: ModelConfig::indexer
   bool rotates_index_pairs = false;  // the default of "indexer_rope_interleave"
+  DraftKind draft;
 };
 
 // Null if there is none of that name.

@@ -51,6 +51,14 @@ inline constexpr WeightSpec kLatentAttention[] = {
      When::kIndexer},
 };
 
+// The draft layer of models that store it as one more layer.
+inline constexpr WeightSpec kNextDraftWeights[] = {
+    {Role::kDraftTokenNorm, "model.layers.{L}.enorm.weight", Split::kWhole},
+    {Role::kDraftHiddenNorm, "model.layers.{L}.hnorm.weight", Split::kWhole},
+    {Role::kDraftInput, "model.layers.{L}.eh_proj.weight", Split::kWhole},
+    {Role::kDraftNorm, "model.layers.{L}.shared_head.norm.weight", Split::kWhole},
+};
+
 inline constexpr WeightSpec kDenseFfnWeights[] = {
     {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
     {Role::kGate, "model.layers.{L}.mlp.gate_proj.weight", Split::kFfn},

@@ -44,6 +44,14 @@ constexpr WeightSpec kScoredExperts[] = {
      Split::kSharedFfnColumns, When::kSharedExperts},
 };
 
+constexpr WeightSpec kDraftWeights[] = {
+    {Role::kDraftTokenNorm, "mtp.pre_fc_norm_embedding.weight", Split::kWhole},
+    {Role::kDraftHiddenNorm, "mtp.pre_fc_norm_hidden.weight", Split::kWhole},
+    {Role::kDraftInput, "mtp.fc.weight", Split::kWhole},
+    {Role::kDraftNorm, "mtp.norm.weight", Split::kWhole},
+};
+constexpr DraftKind kGatedDraft = {.prefix = "mtp.layers.0.", .weights = kDraftWeights};
+
 constexpr LayerKind kGatedDense = {.mixer_weights = kGroupedAttention,
                                    .feed_forward_weights = kDenseFfnWeights};
 constexpr LayerKind kGatedSparse = {.feed_forward = FeedForward::kExperts,
@@ -62,7 +70,8 @@ constexpr Architecture kQwen3Next = {.name = "Qwen3NextForCausalLM",
                                      .gates_attention = true,
                                      .has_grouped_delta = true,
                                      .lowers_norms = true,
-                                     .normalises_chosen = true};
+                                     .normalises_chosen = true,
+                                     .draft = kGatedDraft};
 constexpr Architecture kQwen35 = {.name = "Qwen3_5ForConditionalGeneration",
                                   .model_types = {"qwen3_5_text", "qwen3_5"},
                                   .shared = kSharedWeights,
@@ -71,7 +80,8 @@ constexpr Architecture kQwen35 = {.name = "Qwen3_5ForConditionalGeneration",
                                   .head_norms = Has::kYes,
                                   .recurrent = {.weights = kDeltaMixer},
                                   .gates_attention = true,
-                                  .lowers_norms = true};
+                                  .lowers_norms = true,
+                                  .draft = kGatedDraft};
 constexpr Architecture kQwen35Moe = {.name = "Qwen3_5MoeForConditionalGeneration",
                                      .model_types = {"qwen3_5_moe_text", "qwen3_5_moe"},
                                      .shared = kSharedWeights,
@@ -81,6 +91,7 @@ constexpr Architecture kQwen35Moe = {.name = "Qwen3_5MoeForConditionalGeneration
                                      .recurrent = {.weights = kDeltaMixer},
                                      .gates_attention = true,
                                      .lowers_norms = true,
-                                     .normalises_chosen = true};
+                                     .normalises_chosen = true,
+                                     .draft = kGatedDraft};
 
 }  // namespace lockstep

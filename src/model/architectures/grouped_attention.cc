@@ -56,6 +56,7 @@ constexpr Architecture kGlm4Moe = {.name = "Glm4MoeForCausalLM",
                                    .dense = kGroupedDense,
                                    .sparse = kSigmoidSparse,
                                    .qkv_bias = Has::kAsConfigured,
-                                   .head_norms = Has::kAsConfigured};
+                                   .head_norms = Has::kAsConfigured,
+                                   .draft = {.weights = kNextDraftWeights}};
 
 }  // namespace lockstep

@@ -23,12 +23,14 @@ constexpr Architecture kDeepseekV3 = {.name = "DeepseekV3ForCausalLM",
                                       .shared = kSharedWeights,
                                       .dense = kLatentDense,
                                       .sparse = kLatentSparse,
-                                      .latent_norm_epsilon = 1e-6f};
+                                      .latent_norm_epsilon = 1e-6f,
+                                      .draft = {.weights = kNextDraftWeights}};
 constexpr Architecture kGlm4MoeLite = {.name = "Glm4MoeLiteForCausalLM",
                                        .model_types = {"glm4_moe_lite"},
                                        .shared = kSharedWeights,
                                        .dense = kLatentDense,
-                                       .sparse = kLatentSparse};
+                                       .sparse = kLatentSparse,
+                                       .draft = {.weights = kNextDraftWeights}};
 
 constexpr Architecture kDeepseekV32 = {.name = "DeepseekV32ForCausalLM",
                                        .model_types = {"deepseek_v32"},
@@ -36,7 +38,8 @@ constexpr Architecture kDeepseekV32 = {.name = "DeepseekV32ForCausalLM",
                                        .dense = kLatentDense,
                                        .sparse = kLatentSparse,
                                        .latent_norm_epsilon = 1e-6f,
-                                       .has_indexer = true};
+                                       .has_indexer = true,
+                                       .draft = {.weights = kNextDraftWeights}};
 constexpr Architecture kGlmMoeDsa = {.name = "GlmMoeDsaForCausalLM",
                                      .model_types = {"glm_moe_dsa"},
                                      .shared = kSharedWeights,
@@ -44,6 +47,7 @@ constexpr Architecture kGlmMoeDsa = {.name = "GlmMoeDsaForCausalLM",
                                      .sparse = kLatentSparse,
                                      .latent_norm_epsilon = 1e-6f,
                                      .has_indexer = true,
-                                     .rotates_index_pairs = true};
+                                     .rotates_index_pairs = true,
+                                     .draft = {.weights = kNextDraftWeights}};
 
 }  // namespace lockstep

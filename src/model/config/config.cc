@@ -128,7 +128,7 @@ Status check_sizes(const ModelConfig& config) {
 }
 
 Result<int> predicting_layers(const Json& file) {
-  for (const char* key : {"num_nextn_predict_layers", "num_mtp_modules"}) {
+  for (const char* key : {"num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers"}) {
     const int64_t layers = TRY(get_int(file, key)).value_or(0);
     if (layers < 0 || layers > kLayersMax) {
       return corrupt(fmt::format("\"{}\" is {}, which is invalid", key, layers));

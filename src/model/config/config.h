@@ -117,8 +117,8 @@ struct DeltaConfig {
   // Rows of queries, keys and values that belong to one key head.
   int group_channels() const { return 2 * key_dim + values_per_key() * value_dim; }
   int channels() const { return key_heads * group_channels(); }
-  // Of a layer's state, for that many key heads: past inputs of the convolutions, then the states
-  // of the value heads.
+  // The size of a layer's state for that many key heads: past inputs of the convolutions, then the
+  // states of the value heads.
   size_t state_elements(int heads) const {
     const auto past = static_cast<size_t>((taps - 1) * group_channels());
     const auto values = static_cast<size_t>(values_per_key() * value_dim);
@@ -132,7 +132,7 @@ struct ModelConfig {
   int hidden = 0;
   int ffn = 0;  // intermediate_size
   int layers = 0;
-  int predicting_layers = 0;  // after these in the files, for further tokens; not read
+  int predicting_layers = 0;  // after these in the files, for further tokens
   int heads = 0;
   int kv_heads = 0;
   int head_dim = 0;
@@ -161,7 +161,7 @@ struct ModelConfig {
   LatentConfig latent;
   IndexerConfig indexer;
   ExpertsConfig experts;
-  std::vector<LayerTraits> traits;  // (layers)
+  std::vector<LayerTraits> traits;  // (layers), and of the draft layer if it is used
 
   int heads_per_kv() const { return heads / kv_heads; }
   // Numbers of a token: its inputs of all layers, and what it is before the first layer and between
@@ -176,6 +176,11 @@ struct ModelConfig {
   std::span<const WeightSpec> mixer_weights(int index) const {
     return layer(index).is_recurrent() ? architecture->recurrent.weights
                                        : kind(index).mixer_weights;
+  }
+  bool has_draft_layer() const { return traits.size() > static_cast<size_t>(layers); }
+  // The layers of a stage that has [begin, end) of the model, with the draft layer in the last one.
+  int end_with_draft(int end) const {
+    return end == layers ? static_cast<int>(traits.size()) : end;
   }
   // The first layer with keys and values, which every model has.
   const LayerTraits& attention_layer() const;

@@ -38,6 +38,14 @@ struct Batch {
   void reserve(const BatchLimits& limits);
 };
 
+// A pass of the draft layer over tokens that follow tokens already computed: positions are those
+// of the hidden states, which are rows of the last pass of the model or, from `tokens_max` on, of
+// the last pass of the draft layer.
+struct DraftBatch {
+  Batch batch;                       // without states and hidden outputs
+  std::vector<int32_t> hidden_rows;  // (tokens)
+};
+
 // kCorrupt if the batch would access anything outside the model's tables or state.
 Status check_batch(const Batch& batch, const BatchLimits& limits);
 

@@ -21,6 +21,7 @@ class Allocator {
     TRY(allocate_delta());
     TRY(allocate_layer_inputs());
     if (config().indexer.chosen > 0) TRY(allocate_index());
+    if (config().has_draft_layer()) TRY(allocate_draft());
     TRY(allocate_feed_forward());
     TRY(allocate_exchanges());
     return buffers_;
@@ -168,6 +169,11 @@ class Allocator {
     return Ok{};
   }
 
+  Status allocate_draft() {
+    TRY(allocate(1, {&buffers_.draft_rows}));
+    return allocate(2 * hidden(), {&buffers_.draft_hidden, &buffers_.draft_input});
+  }
+
   Status allocate_feed_forward() {
     PassBuffers& b = buffers_;
     const int rank = memory_.rank;
@@ -238,10 +244,10 @@ StateShape state_shape(const StateTraits& state, const Cut& cut, int rank) {
 
 Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
   StateBuffer state;
-  state.layers.resize(static_cast<size_t>(memory.config.layers));
+  state.layers.resize(memory.config.traits.size());
   state.indexes.resize(state.layers.size());
   size_t page_stride = 0;
-  for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {
+  for (int layer = memory.layers.begin; layer < memory.end_with_draft(); ++layer) {
     if (!memory.config.layer(layer).has_state()) continue;
     const StateShape shape = state_shape(memory.config.layer(layer).state, memory.cut, memory.rank);
     const size_t elements = shape.bytes(memory.kv) / Slice::kElementBytes;  // no remainder
@@ -297,7 +303,7 @@ DeltaShape delta_shape(const DeltaConfig& delta, const Cut& cut, int rank) {
 
 Result<RecurrentBuffer> allocate_recurrent(const ModelMemory& memory, Device& device) {
   RecurrentBuffer states;
-  states.layers.resize(static_cast<size_t>(memory.config.layers));
+  states.layers.resize(memory.config.traits.size());
   if (!memory.config.delta) return states;
   const DeltaShape shape = delta_shape(*memory.config.delta, memory.cut, memory.rank);
   for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {

@@ -25,6 +25,7 @@ struct ModelMemory {
   size_t states = 0;  // of recurrent layers
 
   bool has_head() const { return layers.end == config.layers; }
+  int end_with_draft() const { return config.end_with_draft(layers.end); }
 };
 
 // Places on the device, each for `tokens_max` tokens (the second_ ones for half as many).
@@ -49,6 +50,9 @@ struct PassBuffers {
   // The index has a key, queries and weights of its heads, the scores of `index_tokens` tokens, and
   // a bit for each position of every token.
   Slice index_key, index_query, index_weights, index_scores, mask;
+  // The draft layer: which hidden states it continues; those of the last pass of the model, then of
+  // its own; and its input, two rows side by side.
+  Slice draft_rows, draft_hidden, draft_input;
   int index_tokens = 0;
   int index_pages = 0;  // that a sequence may have
   BufferId partials{}, sum{}, second_partials{}, second_sum{}, logits{};

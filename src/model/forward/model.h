@@ -6,7 +6,8 @@
 // made here); 3 * layers + 2 if the projections to the latents are cut, or if several ranks norm
 // their heads together; 4 * layers + 2 if a long batch is split in halves
 // (model/forward/overlap.h). The whole pass is queued and then run; each exchange is a turn of the
-// host (Device::run), but for the sampler's, which follows the run.
+// host (Device::run), but for the sampler's, which follows the run. A pass of the draft layer has
+// three exchanges, and its guesses one.
 //
 // A pipeline stage has some of the layers: the first stage also has the embeddings, the last one
 // the final norm and the logits. The others receive the hidden state from the previous stage and
@@ -90,6 +91,9 @@ class Model {
   // check_batch(), the device, the exchanges and between_layers; after one of the last two the
   // group is broken.
   Result<ModelOutputs> forward(const Batch& batch, std::span<const float> passed = {});
+  // A pass of the draft layer, which the model must have: logits of the tokens after those of the
+  // batch, for its outputs.
+  Result<ModelOutputs> draft(const DraftBatch& drafts);
 
  private:
   // The tokens of a batch that go through a layer together: all of them or a half. Values kept
@@ -133,6 +137,11 @@ class Model {
   // In model_forward_layer_inputs.cc.
   void make_layer_inputs(int tokens);
   void add_layer_input(int layer, BatchHalf& half);
+  // In model_forward_draft.cc.
+  Status check_drafts(const DraftBatch& drafts) const;
+  void keep_hidden(int tokens);
+  void queue_draft_input(int tokens);
+  void queue_draft_outputs(const Batch& batch);
   void queue_layer(int layer);
   void queue_turn(const Turn& turn);
   Status take_turn(const Turn& turn);
@@ -223,6 +232,8 @@ class Model {
   // Scratch, kept so that a pass allocates nothing.
   std::vector<Turn> turns_;  // of the current pass
   int pages_reached_ = 0;    // by the sequences of the batch, rounded up
+  int hidden_rows_ = 0;      // of the last pass, for the draft layer
+  int draft_rows_ = 0;       // of its own last pass
   bool is_sparse_ = false;   // a token of the batch does not attend to all positions so far
   std::vector<int32_t> places_, own_rows_, page_, slot_;
   std::vector<float> factors_, rope_;

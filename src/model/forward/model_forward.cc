@@ -33,6 +33,7 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> p
     finish_feed_forward(layers_.end - 1, half);
     add_sum(half);
   }
+  if (config_.has_draft_layer()) keep_hidden(tokens);
   has_head() ? queue_outputs(batch) : pass_on(tokens);
   TRY(device_.run([this](int number) { return take_turn(turns_[static_cast<size_t>(number)]); }));
   return outputs(batch);
@@ -47,7 +48,7 @@ void Model::queue_layer(int layer) {
   for (BatchHalf& half : halves()) {
     finish_attention(layer, half);
     feed_forward(layer, half);
-    const bool is_last = layer + 1 == layers_.end && &half == &halves().back();
+    const bool is_last = layer + 1 >= layers_.end && &half == &halves().back();
     exchange(feed_forward_shares(layer), config_.layer(layer).feed_forward_sums(), half, is_last);
   }
   if (between_layers_) queue_turn({.kind = Turn::Kind::kBetweenLayers});
@@ -91,7 +92,7 @@ void Model::write_batch(const Batch& batch) {
   device_.write_ints(buffers_.page_lists, batch.page_lists);
   device_.write_ints(buffers_.page, page_);
   device_.write_ints(buffers_.slot, slot_);
-  if (config_.delta) {
+  if (!batch.states_from.empty()) {
     device_.write_ints(buffers_.states_from, batch.states_from);
     device_.write_ints(buffers_.states_to, batch.states_to);
   }

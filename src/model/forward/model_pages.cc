@@ -62,7 +62,7 @@ PageShape Model::page_shape() const {
   }
   const StateShape state = state_shape(widest, cut_, rank_);
   // The last layers may have no state of their own.
-  int end = layers_.end;
+  int end = config_.end_with_draft(layers_.end);
   while (end > layers_.begin && !config_.layer(end - 1).has_state()) --end;
   return {.layer_begin = layers_.begin,
           .layer_end = end,

@@ -166,7 +166,7 @@ std::string stored_format_name(const StoredMatrix& matrix) {
 
 Result<ModelSummary> summarise(const ModelConfig& config, const WeightSource* source) {
   ModelSummary summary;
-  summary.layers.resize(static_cast<size_t>(config.layers));
+  summary.layers.resize(config.traits.size());
   std::array<ClassSummary, kWeightClassCount> classes{};
   for (const Weight& weight : weight_table(config)) {
     const Stored stored = source ? TRY(stored_of(weight, config, *source)) : Stored{};

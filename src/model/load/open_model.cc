@@ -8,6 +8,7 @@
 #include "model/config/config_fields.h"
 #include "model/load/shape_model.h"
 #include "model/load/weight_table.h"
+#include "model/load/weights.h"
 
 namespace lockstep {
 namespace {
@@ -48,7 +49,28 @@ Status check_layers(const ModelConfig& config, const WeightSource& source) {
                   config.layers, config.layers == 1 ? "" : "s", end, layer_prefix(end - 1))};
 }
 
+bool divides(const CutAlignment& part, const CutAlignment& whole) {
+  return whole.ffn % part.ffn == 0 && whole.experts % part.experts == 0;
+}
+
 }  // namespace
+
+Status use_draft_layer(OpenedModel& model) {
+  const bool has_none = model.config.architecture->draft.weights.empty();
+  if (has_none || model.config.has_draft_layer()) return Ok{};
+  ModelConfig config = model.config;
+  add_draft_layer(config);
+  const std::vector<Weight> table = weight_table(config);
+  const auto is_missing = [&](const Weight& weight) {
+    if (weight.layer < config.layers || model.source->has(weight.name, weight.expert)) return false;
+    return weight.role != Role::kKvUp || !has_split_heads(*model.source, weight);
+  };
+  if (std::any_of(table.begin(), table.end(), is_missing)) return Ok{};
+  const CutAlignment alignment = TRY(alignment_of(*model.source, config));
+  if (!divides(TRY(draft_alignment_of(*model.source, config)), alignment)) return Ok{};
+  model.config = std::move(config);
+  return Ok{};
+}
 
 Result<ModelConfig> read_model_config(const std::string& model) {
   if (!is_shape_model(model)) return read_config(model);
@@ -68,6 +90,12 @@ Result<OpenedModel> open_model(const std::string& model, PartialFiles partial) {
   const ShapeModel shape = TRY(parse_shape_model(model));
   auto source = TRY(open_random_source(shape.format, random_tensors(config)));
   return OpenedModel{std::move(config), std::move(source)};
+}
+
+Result<OpenedModel> open_with_draft_layer(const std::string& model, PartialFiles partial) {
+  OpenedModel opened = TRY(open_model(model, partial));
+  TRY(use_draft_layer(opened));
+  return opened;
 }
 
 }  // namespace lockstep

@@ -18,6 +18,13 @@ struct OpenedModel {
 
 Result<OpenedModel> open_model(const std::string& model,
                                PartialFiles partial = PartialFiles::kRefused);
+// Lets the model use its draft layer, if its files have one that can be used: in the quantised form
+// of the layer the ranks' parts must begin where those of the other layers begin, so that the
+// model's bits stay as they are. ModelConfig::has_draft_layer() tells.
+Status use_draft_layer(OpenedModel& model);
+// Both: for plans, which have room for the layer.
+Result<OpenedModel> open_with_draft_layer(const std::string& model,
+                                          PartialFiles partial = PartialFiles::kRefused);
 // Only the config, without opening the weights.
 Result<ModelConfig> read_model_config(const std::string& model);
 

@@ -74,13 +74,14 @@ class RecordingSource final : public WeightSource {
 
 }  // namespace
 
-Result<std::vector<RankReads>> rank_reads(const OpenedModel& model, std::span<const double> shares,
+Result<std::vector<RankReads>> rank_reads(OpenedModel model, std::span<const double> shares,
                                           int stages) {
   const auto count = static_cast<int>(shares.size());
   if (stages < 1 || count == 0 || count % stages != 0) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} ranks cannot form {} stages of the same size", count, stages)};
   }
+  if (stages == 1) TRY(use_draft_layer(model));
   const ModelConfig& config = model.config;
   std::vector<Range> layers{{0, config.layers}};
   if (stages > 1) {

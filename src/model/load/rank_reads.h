@@ -22,7 +22,7 @@ using RankReads = std::vector<FileReads>;
 // One per share; `stages` as in LinkOptions. If the cut depends on the links, includes the reads
 // of both possible cuts. kNotFound, with the tensor, if a matrix must be read to determine its
 // layout and is missing; kInvalidArgument for invalid shares.
-Result<std::vector<RankReads>> rank_reads(const OpenedModel& model, std::span<const double> shares,
+Result<std::vector<RankReads>> rank_reads(OpenedModel model, std::span<const double> shares,
                                           int stages);
 
 }  // namespace lockstep

@@ -107,7 +107,7 @@ Result<TokenBytes> token_bytes_of(const WeightSource& source, const ModelConfig&
                    .joined = joined_layers(config)};
   for (const Weight& weight : weight_table(config)) {
     // All experts of a layer are alike: the first one stands for the chosen ones.
-    if (weight.is_vector || weight.expert > 0) continue;
+    if (weight.is_vector || weight.expert > 0 || weight.layer >= config.layers) continue;
     const double stored = TRY(bytes_of(source, config, weight));
     if (weight.layer >= 0) {
       const double times = weight.expert == 0 ? config.experts.chosen : 1;

@@ -188,7 +188,12 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
     case Role::kDensePostNorm:
     case Role::kExpertsPostNorm:
     case Role::kLayerInputNorm:
+    case Role::kDraftTokenNorm:
+    case Role::kDraftHiddenNorm:
+    case Role::kDraftNorm:
       return vector_of(config.hidden);
+    case Role::kDraftInput:
+      return {config.hidden, 2 * config.hidden};
     case Role::kQueryNorm:
     case Role::kKeyNorm:
     case Role::kQueryBias:
@@ -241,6 +246,17 @@ void replace(std::string& name, std::string_view what, int number) {
   if (at != std::string::npos) name.replace(at, what.size(), std::to_string(number));
 }
 
+std::string name_of(const WeightSpec& spec, const ModelConfig& config, int layer) {
+  constexpr std::string_view kLayerPrefix = "model.layers.{L}.";
+  std::string name(spec.name);
+  const std::string_view own = config.architecture->draft.prefix;
+  if (layer == config.layers && !own.empty() && name.starts_with(kLayerPrefix)) {
+    name.replace(0, kLayerPrefix.size(), own);
+  }
+  replace(name, "{L}", layer);
+  return name;
+}
+
 Range scaled(Range range, int factor) {
   return {range.begin * factor, range.end * factor};
 }
@@ -252,8 +268,7 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
   const auto add = [&](const WeightSpec& spec, int layer, int expert) {
     const LayerTraits& traits = config.layer(std::max(layer, 0));
     const Shape shape = shape_of(spec.role, config, traits);
-    std::string name(spec.name);
-    replace(name, "{L}", layer);
+    std::string name = name_of(spec, config, layer);
     replace(name, "{E}", expert);
     table.push_back({spec.role, layer, expert, std::move(name), spec.split, shape.is_vector,
                      shape.rows, shape.columns, traits.state.heads});
@@ -272,6 +287,10 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
     add_all(config.kind(layer).feed_forward_weights, layer);
     add_all(config.architecture->every_layer, layer);
   }
+  if (!config.has_draft_layer()) return table;
+  add_all(config.mixer_weights(config.layers), config.layers);
+  add_all(config.kind(config.layers).feed_forward_weights, config.layers);
+  add_all(config.architecture->draft.weights, config.layers);
   return table;
 }
 

@@ -74,6 +74,9 @@ bool is_lowered(Role role) {
     case Role::kFeedForwardNorm:
     case Role::kQueryNorm:
     case Role::kKeyNorm:
+    case Role::kDraftTokenNorm:
+    case Role::kDraftHiddenNorm:
+    case Role::kDraftNorm:
       return true;
     default:
       return false;
@@ -94,7 +97,7 @@ class Loader {
   Result<Weights> load() {
     const std::vector<Weight> table = weight_table(config_);
     adds_to_norms_ = config_.architecture->lowers_norms && adds_to_norms(source_, table);
-    weights_.layers.resize(static_cast<size_t>(config_.layers));
+    weights_.layers.resize(config_.traits.size());
     for (const Weight& weight : table) {
       if (is_loaded(weight, config_, layers_)) TRY(load_one(weight, place_of(weight)));
     }
@@ -466,16 +469,22 @@ bool has_split_heads(const WeightSource& source, const Weight& kv_up) {
 }
 
 bool is_loaded(const Weight& weight, const ModelConfig& config, Range layers) {
-  if (weight.layer >= 0) return weight.layer >= layers.begin && weight.layer < layers.end;
+  if (weight.layer >= 0) {
+    return weight.layer >= layers.begin && weight.layer < config.end_with_draft(layers.end);
+  }
   const bool has_embedding = layers.begin == 0, has_head = layers.end == config.layers;
   if (makes_layer_inputs(weight.role)) return has_embedding;
   if (weight.role != Role::kEmbedding) return has_head;
   return has_embedding || (has_head && config.tied_embeddings);
 }
 
-Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config) {
+namespace {
+
+Result<CutAlignment> alignment_in(const WeightSource& source, const ModelConfig& config,
+                                  Range layers) {
   CutAlignment alignment;
   for (const Weight& weight : weight_table(config)) {
+    if (weight.layer < layers.begin || weight.layer >= layers.end) continue;
     const bool is_of_expert =
         weight.split == Split::kExpertFfn || weight.split == Split::kExpertFfnColumns ||
         weight.split == Split::kSharedFfn || weight.split == Split::kSharedFfnColumns;
@@ -496,9 +505,20 @@ Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig&
   return alignment;
 }
 
+}  // namespace
+
+Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config) {
+  return alignment_in(source, config, {0, config.layers});
+}
+
+Result<CutAlignment> draft_alignment_of(const WeightSource& source, const ModelConfig& config) {
+  return alignment_in(source, config, {config.layers, config.layers + 1});
+}
+
 Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfig& config) {
   uint64_t bytes = 0;
   for (const Weight& weight : weight_table(config)) {
+    if (weight.layer >= config.layers) continue;
     if (weight.split != Split::kQueryLatent && weight.split != Split::kKvLatent) continue;
     // Only the size is wanted: one row is the smallest request that a source may have to convert.
     const StoredMatrix stored = TRY(source.matrix(

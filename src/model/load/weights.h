@@ -53,6 +53,9 @@ std::string head_part_name(const Weight& kv_up, std::string_view part);
 // The alignment of leaf boundaries, from the quantisation groups of the feed-forward weights.
 Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config);
 
+// The same for the draft layer by itself.
+Result<CutAlignment> draft_alignment_of(const WeightSource& source, const ModelConfig& config);
+
 // Checkpoint bytes of both projections to the latents, for an average layer; 0 without latent
 // attention. The same on every rank.
 Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfig& config);

@@ -43,6 +43,7 @@ Result<GroupSupervisorOptions> group_options(const DesiredEntry& entry,
   spec.link.stages = static_cast<int>(report.stages);
   spec.context = limits.context;
   spec.sequences_max = limits.streams;
+  spec.draft_layer = true;
   // A stop follows a loss, mostly of a rank that cannot answer; requests continue elsewhere.
   options.stop_timeout = kStopTimeout;
   options.restart_wait = options.resume_wait;  // a refusal would count as another loss

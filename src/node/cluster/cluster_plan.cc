@@ -168,7 +168,7 @@ std::optional<ClusterPlanner::Reading> ClusterPlanner::read(const Resolve& resol
     reading.files = files_key(model.value());
     if (before && before->facts.ok() && before->files == reading.files) return std::nullopt;
     const auto facts = [&]() -> Facts {
-      const OpenedModel opened = TRY(open_model(model.value(), PartialFiles::kTables));
+      const OpenedModel opened = TRY(open_with_draft_layer(model.value(), PartialFiles::kTables));
       return std::make_shared<const ModelFacts>(TRY(model_facts(opened)));
     };
     reading.facts = facts();

@@ -49,12 +49,18 @@ Result<RequestEvent::Logprobs> read_body(Tag<RequestEvent::Logprobs>, std::strin
   return RequestEvent::Logprobs{TRY(take_all<TokenLogprob>(bytes, "list of logprobs"))};
 }
 
+constexpr char kOfModel = 'm', kOfDraftLayer = 'd';
+
 std::string body_of(const RequestEvent::Row& row) {
-  return pack_span(std::span<const float>(row.values));
+  return (row.is_draft ? kOfDraftLayer : kOfModel) + pack_span(std::span<const float>(row.values));
 }
 
 Result<RequestEvent::Row> read_body(Tag<RequestEvent::Row>, std::string_view bytes) {
-  return RequestEvent::Row{TRY(take_all<float>(bytes, "row of numbers"))};
+  if (bytes.empty() || (bytes[0] != kOfModel && bytes[0] != kOfDraftLayer)) {
+    return corrupt_message("row of numbers");
+  }
+  return RequestEvent::Row{TRY(take_all<float>(bytes.substr(1), "row of numbers")),
+                           bytes[0] == kOfDraftLayer};
 }
 
 std::string body_of(const RequestEvent::Ended& ended) {

@@ -66,6 +66,7 @@ std::string encode_request(uint64_t id, const GenerateRequest& request) {
   object["top_p"] = request.sampling.top_p;
   object["seed"] = as_signed(request.sampling.seed);
   object["prompt_logits"] = request.prompt_logits;
+  object["draft_logits"] = request.draft_logits;
   object["reports_progress"] = request.reports_progress;
   object["chunk"] = request.chunk;
   object["draft_tokens"] = request.draft_tokens;
@@ -104,6 +105,7 @@ Result<std::pair<uint64_t, GenerateRequest>> decode_request(std::string_view pay
   request.sampling.top_p = TRY(need_float(json, "top_p"));
   request.sampling.seed = TRY(need_uint64(json, "seed"));
   request.prompt_logits = TRY(get_bool(json, "prompt_logits")).value_or(false);
+  request.draft_logits = TRY(get_bool(json, "draft_logits")).value_or(false);
   request.reports_progress = TRY(get_bool(json, "reports_progress")).value_or(false);
   request.chunk = TRY(need_int32(json, "chunk"));
   request.draft_tokens = TRY(need_int32(json, "draft_tokens"));

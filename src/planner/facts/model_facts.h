@@ -24,7 +24,7 @@ struct ModelFacts {
   std::shared_ptr<const WeightSource> source;  // owns what stored weights point to
   std::vector<StoredWeight> shared;            // embedding, final norm, LM head
   std::vector<LayerClass> classes;
-  std::vector<size_t> class_of;  // (layers)
+  std::vector<size_t> class_of;  // (layers), and the draft layer's if it is used
   TokenBytes token_bytes;        // used to divide layers among stages
   CutAlignment alignment;
   uint64_t latent_layer_bytes = 0;

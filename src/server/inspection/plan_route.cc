@@ -169,7 +169,8 @@ ApiResult<Json> plan(ApiContext& context, const HttpRequest& request) {
       TRY(context.cluster() == nullptr ? own_places(context, question)
                                        : places(report, entry ? entry->name : "", question));
   const ClusterFacts cluster = TRY(planned(what_if(nodes, question.added), "add"));
-  const OpenedModel opened = TRY(planned(open_model(source, PartialFiles::kTables), "model"));
+  const OpenedModel opened =
+      TRY(planned(open_with_draft_layer(source, PartialFiles::kTables), "model"));
   const ModelFacts facts = TRY(planned(model_facts(opened), "model"));
   if (subject.request.limits.context == 0) {
     subject.request.limits.context = TRY(planned(context_for(opened.config, 0), "context"));

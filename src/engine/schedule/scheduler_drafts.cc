@@ -1,0 +1,128 @@
+// A Scheduler's guesses of next tokens: how many, by whom, and the pass of the draft layer that
+// makes some of them.
+#include <algorithm>
+
+#include "base/check.h"
+#include "engine/schedule/scheduler.h"
+
+namespace lockstep {
+
+// The request's own guess comes first, then what its text repeats: both cost nothing.
+void Scheduler::guess(Sequence& sequence, int room, bool may_draft, int decoding,
+                      const StepBudget* budget) {
+  int& count = sequence.drafts.count;
+  sequence.guesses_by_layer = false;
+  count = expect(sequence, room);
+  if (count > 0 || !may_draft) return;
+  count = limits_.layer_guesses > 0 ? 0 : draft(sequence);
+  if (count > 0) return;
+  count = std::min(room, guess_by_layer(sequence, decoding, budget));
+  sequence.guesses_by_layer = count > 0;
+  std::fill_n(sequence.drafts.tokens.begin(), count, 0);  // places
+}
+
+// The layer continues the last hidden state, which must be one of the last batch's.
+int Scheduler::guess_by_layer(Sequence& sequence, int decoding, const StepBudget* budget) const {
+  const auto is_last = [&](const Undrafted& each) {
+    return each.sequence == &sequence && each.end == sequence.fed;
+  };
+  if (std::none_of(undrafted_.begin(), undrafted_.end(), is_last)) return 0;
+  const int most = std::min(kLayerGuessesMax, guesses_max(sequence));
+  if (most <= 0 || sequence.request.draft_logits) return 0;
+  if (limits_.layer_guesses > 0) return std::min(limits_.layer_guesses, most);
+  return budget ? budget->guesses(decoding, sequence.layer_drafts.right, most) : most;
+}
+
+// The number of guesses that can be checked: the choice after the last one must be wanted too, and
+// every guess needs a position.
+int Scheduler::guesses_max(const Sequence& sequence) const {
+  const int size = static_cast<int>(sequence.tokens.size());
+  const int wanted = sequence.request.max_tokens - (size - sequence.prompt_size()) - 1;
+  return std::min({wanted, limits_.context - size, pages_.guesses_max()});
+}
+
+int Scheduler::draft(Sequence& sequence) const {
+  Drafts& drafts = sequence.drafts;
+  const int most =
+      std::min({drafts.size, sequence.request.draft_tokens, kDraftTokensMax, guesses_max(sequence),
+                limits_.tokens_max / kDraftingSequencesMax - 1});
+  if (most <= 0) return 0;
+  if (drafts.pause > 0) {
+    --drafts.pause;
+    return 0;
+  }
+  return look_up(sequence.tokens, std::span(drafts.tokens).first(static_cast<size_t>(most)));
+}
+
+// None until the last kGuessTokensMax + 1 tokens were as expected, or all if there are fewer: after
+// a wrong one the usual steps go on for that long.
+int Scheduler::expect(Sequence& sequence, int room) const {
+  const GenerateRequest& request = sequence.request;
+  const auto size = static_cast<int>(sequence.tokens.size());
+  const int prompt = sequence.prompt_size() - request.resumed_tokens;
+  const int answered = size - prompt;
+  const int expected = static_cast<int>(request.guess.size());
+  if (limits_.stages > 1 || answered >= expected) return 0;
+  const int compared = std::min(answered, kGuessTokensMax + 1);
+  const auto guess = request.guess.begin() + answered;
+  if (!std::equal(guess - compared, guess, sequence.tokens.end() - compared)) return 0;
+  const int count = std::min({room, kGuessTokensMax, guesses_max(sequence), expected - answered});
+  if (count <= 0) return 0;
+  std::copy_n(guess, count, sequence.drafts.tokens.begin());
+  return count;
+}
+
+// The layer sees every token of the last batch whose successor is known, also those of sequences
+// that do not take part in this step: their hidden states are gone with the next batch.
+void Scheduler::plan_draft_pass(Step& step, PlannedStep& planned) {
+  planned.draft_rows.clear();
+  planned.drafted.clear();
+  Batch& batch = step.drafts.pass.batch;
+  for (const Undrafted& each : undrafted_) {
+    Sequence& sequence = *each.sequence;
+    if (sequence.is_cancelled) continue;
+    const auto list = static_cast<int32_t>(batch.page_lists.size());
+    const auto pages = sequence.pages.state.pages();
+    batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
+    for (int position = each.begin; position < each.end; ++position) {
+      if (sequence.request.draft_logits) {
+        batch.outputs.push_back(batch.token_count());
+        step.drafts.guesses.push_back({});
+        planned.draft_rows.push_back(sequence.id);
+      }
+      step.drafts.pass.hidden_rows.push_back(each.first_row + position - each.begin);
+      batch.tokens.push_back(sequence.tokens[static_cast<size_t>(position) + 1]);
+      batch.positions.push_back(position);
+      batch.list_offsets.push_back(list);
+    }
+    const auto own = std::find_if(
+        planned.sequences.begin(), planned.sequences.end(),
+        [&](const Planned& other) { return other.sequence == &sequence && other.by_layer; });
+    if (own == planned.sequences.end()) continue;
+    batch.outputs.push_back(batch.token_count() - 1);
+    const int end_row = own->first_row + own->end - own->begin;
+    step.drafts.guesses.push_back({own->drafts, end_row - own->drafts});
+    planned.drafted.push_back({&sequence, own->drafts});
+  }
+  undrafted_.clear();
+}
+
+// Before the step's choices are compared with the guesses.
+void Scheduler::take_drafted(const PlannedStep& step, DraftOutcome drafted,
+                             const EventSink& events) {
+  LOCKSTEP_CHECK(drafted.logits.size() == step.draft_rows.size());
+  for (size_t i = 0; i < step.draft_rows.size(); ++i) {
+    const auto wants = [&](const auto& each) {
+      return each->id == step.draft_rows[i] && !each->is_cancelled;
+    };
+    if (std::none_of(running_.begin(), running_.end(), wants)) continue;
+    events({step.draft_rows[i], RequestEvent::Row{drafted.logits[i], true}});
+  }
+  for (const DraftedPlace& place : step.drafted) {
+    auto& tokens = place.sequence->drafts.tokens;
+    std::copy_n(drafted.guesses.begin(), place.count, tokens.begin());
+    drafted.guesses = drafted.guesses.subspan(static_cast<size_t>(place.count));
+  }
+}
+
+}  // namespace lockstep

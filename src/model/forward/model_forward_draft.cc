@@ -1,0 +1,109 @@
+// The pass of the draft layer. It has a cache of its own in the pages of its sequence: the entry of
+// position t is made of the model's hidden state there and of the token at t + 1, so it has one
+// entry less than the model's. Entries made from the layer's own output, when it guesses more than
+// one token, are made again once the model has computed these tokens.
+#include <algorithm>
+
+#include "base/check.h"
+#include "model/forward/model.h"
+
+namespace lockstep {
+
+Status Model::check_drafts(const DraftBatch& drafts) const {
+  BatchLimits limits = limits_;
+  limits.states = 0;
+  TRY(check_batch(drafts.batch, limits));
+  const bool is_sound =
+      drafts.hidden_rows.size() == drafts.batch.tokens.size() &&
+      std::all_of(drafts.hidden_rows.begin(), drafts.hidden_rows.end(), [&](int32_t row) {
+        const int32_t own = row - limits_.tokens_max;
+        return own >= 0 ? own < draft_rows_ : row >= 0 && row < hidden_rows_;
+      });
+  if (is_sound) return Ok{};
+  return Error{ErrorCode::kCorrupt,
+               "a pass of the draft layer has hidden states that are not there"};
+}
+
+Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
+  LOCKSTEP_CHECK(config_.has_draft_layer());
+  TRY(check_drafts(drafts));
+  const Batch& batch = drafts.batch;
+  const int tokens = batch.token_count();
+  make_halves(tokens);
+  turns_.clear();
+  write_batch(batch);
+  device_.write_ints(buffers_.draft_rows, drafts.hidden_rows);
+  embed(batch);
+  queue_draft_input(tokens);
+  queue_layer(config_.layers);
+  for (BatchHalf& half : halves()) {
+    finish_feed_forward(config_.layers, half);
+    add_sum(half);
+  }
+  queue_draft_outputs(batch);
+  TRY(device_.run([this](int number) { return take_turn(turns_[static_cast<size_t>(number)]); }));
+  draft_rows_ = tokens;
+  return outputs(batch);
+}
+
+// The final norm of all rows, so that the draft layer can continue any of them.
+void Model::keep_hidden(int tokens) {
+  device_.queue(RmsNorm{.x = buffers_.hidden,
+                        .weight = weights_.shared.vector(Role::kFinalNorm),
+                        .tokens = tokens,
+                        .columns = config_.hidden,
+                        .epsilon = config_.norm_epsilon,
+                        .y = buffers_.draft_hidden});
+  hidden_rows_ = tokens;
+}
+
+// The hidden state of a token becomes the projection of its embedding and the hidden state before
+// it, side by side, each normed.
+void Model::queue_draft_input(int tokens) {
+  const LayerWeights& weights = layer_weights(config_.layers);
+  const auto add = [&](Slice rows, Role norm, size_t column) {
+    device_.queue(RmsNorm{.x = rows,
+                          .weight = weights.vector(norm),
+                          .tokens = tokens,
+                          .columns = config_.hidden,
+                          .epsilon = config_.norm_epsilon,
+                          .y = buffers_.normed});
+    device_.queue(CopyColumns{.input = buffers_.normed,
+                              .count = tokens,
+                              .columns = config_.hidden,
+                              .output = {buffers_.draft_input.buffer, column},
+                              .output_stride = 2 * config_.hidden});
+  };
+  add(buffers_.hidden, Role::kDraftTokenNorm, 0);
+  device_.queue(CopyRows{.input = buffers_.draft_hidden,
+                         .rows = buffers_.draft_rows,
+                         .count = tokens,
+                         .columns = config_.hidden,
+                         .output = buffers_.selected});
+  add(buffers_.selected, Role::kDraftHiddenNorm, static_cast<size_t>(config_.hidden));
+  device_.queue(
+      Matmul{buffers_.draft_input, tokens, {{weights.matrix(Role::kDraftInput), buffers_.hidden}}});
+}
+
+// The normed rows are both what the head reads and what a further guess continues.
+void Model::queue_draft_outputs(const Batch& batch) {
+  const Slice own{buffers_.draft_hidden.buffer,
+                  static_cast<size_t>(limits_.tokens_max) * static_cast<size_t>(config_.hidden)};
+  device_.queue(RmsNorm{.x = buffers_.hidden,
+                        .weight = layer_weights(config_.layers).vector(Role::kDraftNorm),
+                        .tokens = batch.token_count(),
+                        .columns = config_.hidden,
+                        .epsilon = config_.norm_epsilon,
+                        .y = own});
+  if (batch.outputs.empty()) return;
+  device_.queue(CopyRows{.input = own,
+                         .rows = buffers_.outputs,
+                         .count = static_cast<int>(batch.outputs.size()),
+                         .columns = config_.hidden,
+                         .output = buffers_.selected});
+  device_.queue(Matmul{buffers_.selected,
+                       static_cast<int>(batch.outputs.size()),
+                       {{weights_.shared.matrix(Role::kLogits), {buffers_.logits, 0}}}});
+}
+
+}  // namespace lockstep

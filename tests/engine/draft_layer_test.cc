@@ -1,0 +1,266 @@
+// The draft layer: its logits against references, and guesses that cost no bit of the answer.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "engine/variant.h"
+#include "support/golden.h"
+#include "support/planted_drafts.h"
+#include "support/rank_threads.h"
+#include "support/temporary_folder.h"
+
+using namespace lockstep;
+
+namespace {
+
+constexpr double kTolerance = 1e-3;
+constexpr int kTokens = 32;
+constexpr const char* kPlanted = "mtp-glm4moe-bf16";
+
+struct Drafted {
+  std::vector<Answer> answers;
+  DraftCounts counts;
+};
+
+Drafted run_drafting(const std::string& model, Setup setup,
+                     const std::vector<GenerateRequest>& requests) {
+  Drafted drafted;
+  setup.draft_layer = true;
+  run_ranks_with(model, setup, [&](Engine& engine, int rank) {
+    Collector events(requests.size(), engine);
+    if (rank == 0) submit_all(engine, requests);
+    const Status status = engine.run(events);
+    if (rank != 0) return status;
+    drafted.answers = events.take();
+    drafted.counts = engine.draft_counts();
+    return status;
+  });
+  return drafted;
+}
+
+bool same_draft_bits(const Answer& a, const Answer& b) {
+  return same_bits({.logits = a.draft_logits, .tokens = a.tokens},
+                   {.logits = b.draft_logits, .tokens = b.tokens});
+}
+
+// A golden case's references: the logits of some positions, and what speculative decoding with
+// three guesses in each round gives.
+struct GoldenDrafts {
+  std::vector<GoldenRow> logits;
+  std::vector<int32_t> best;   // after the last token of the prompt, then after each greedy token
+  std::vector<double> margin;  // of these
+  std::vector<int> accepted;   // (rounds)
+};
+
+GoldenDrafts read_golden_drafts(const std::string& folder) {
+  const Json file = json_of_file(folder + "/golden.json");
+  const Json& mtp = *find(file, "mtp");
+  GoldenDrafts golden;
+  for (const Json& row : find(mtp, "logits")->as_array()) {
+    GoldenRow& added = golden.logits.emplace_back();
+    added.position = static_cast<size_t>(find(row, "position")->as_int64());
+    for (const Json& value : find(row, "values")->as_array()) {
+      added.values.push_back(value.to_number<double>());
+    }
+  }
+  golden.best = ints_of(*find(*find(mtp, "draft"), "tokens"));
+  for (const Json& margin : find(*find(mtp, "draft"), "margin")->as_array()) {
+    golden.margin.push_back(margin.to_number<double>());
+  }
+  for (const Json& round : find(*find(mtp, "speculative"), "rounds")->as_array()) {
+    golden.accepted.push_back(static_cast<int>(find(round, "accepted")->as_int64()));
+  }
+  return golden;
+}
+
+// The counts that these rounds give if the last ones make only guesses that can be used.
+DraftCounts counts_of(const GoldenDrafts& golden) {
+  DraftCounts counts;
+  int left = kTokens - 1;  // the first token comes from the prompt
+  for (const int accepted : golden.accepted) {
+    const int guesses = std::min(3, left - 1);
+    const int right = std::min(accepted, guesses);
+    counts.steps += guesses > 0 ? 1 : 0;
+    counts.guesses += static_cast<uint64_t>(guesses);
+    counts.right += static_cast<uint64_t>(right);
+    left -= right + 1;
+  }
+  CHECK(left == 0);
+  return counts;
+}
+
+GenerateRequest draft_request(const std::vector<int32_t>& prompt) {
+  return {.prompt = prompt, .max_tokens = kTokens, .prompt_logits = true, .draft_logits = true};
+}
+
+std::vector<Variant> variants() {
+  return {{"2 ranks", {.shares = {1, 1}}},
+          {"shares 3:1:2", {.shares = {3, 1, 2}}, 7},
+          {"4 ranks over tcp", {.shares = {1, 1, 1, 1}, .link = LinkKind::kTcp}, 32},
+          {"8 ranks", {.shares = std::vector<double>(8, 1.0)}},
+          {"2 threads", {.threads = 2}},
+          {"chunks of 1", {}, 1},
+          {"chunks of 5", {}, 5},
+          {"2 ranks on the test device", {.shares = {3, 1}, .device = "delayed"}, 7},
+          {"scalar", {.isa = "scalar"}}};
+}
+
+// Requests whose tokens are chosen in every way.
+std::vector<GenerateRequest> all_kinds(const std::vector<int32_t>& prompt) {
+  const GenerateRequest plain{.prompt = prompt, .max_tokens = kTokens, .draft_tokens = 8};
+  std::vector<GenerateRequest> all(15, plain);
+  for (size_t i = 1; i < all.size(); ++i) all[i].sampling.seed = 7 * i;
+  for (size_t i = 1; i < 9; ++i) all[i].sampling.temperature = 0.25F * static_cast<float>(i);
+  all[2].sampling.top_k = 5;
+  all[3].sampling.top_p = 0.8F;
+  all[4].sampling.min_p = 0.1F;
+  all[5].sampling.typical_p = 0.7F;
+  all[6].top_logprobs = 3;
+  all[7].min_tokens = 10;
+  all[7].stop_ids = {3, 5, 7, 11, 13, 17, 19, 23};
+  all[8].logit_bias = {{.token = 9, .bias = 4.0F}, {.token = 12, .bias = -50.0F}};
+  all[9].sampling.repetition_penalty = 1.3F;
+  all[10].sampling.presence_penalty = 0.5F;
+  all[10].sampling.frequency_penalty = 0.5F;
+  all[11].sampling.dry_multiplier = 0.8F;
+  all[12].prompt_logits = true;
+  all[12].chunk = 5;
+  all[13].stop_ids = {106, 29, 15, 40, 41, 42};
+  all[14].resumed_tokens = 3;
+  all[14].max_tokens = 90;
+  return all;
+}
+
+void check_same_answers(const std::vector<Answer>& answers, const std::vector<Answer>& serial) {
+  for (size_t i = 0; i < serial.size(); ++i) {
+    CAPTURE(i);
+    CHECK(serial[i].error == "");
+    CHECK(answers[i].error == "");
+    CHECK(same_bits(answers[i], serial[i]));
+    CHECK(answers[i].reason == serial[i].reason);
+    CHECK(answers[i].logprobs.size() == serial[i].logprobs.size());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the draft layer's logits are the golden ones, with the same bits however it is run") {
+  for (const char* name : kDraftGoldenCases) {
+    CAPTURE(name);
+    const std::string folder = golden_folder(name);
+    const Golden golden = read_golden(folder);
+    const GoldenDrafts drafts = read_golden_drafts(folder);
+    const GenerateRequest request = draft_request(golden.prompt);
+    const Setup exact{.exact = true};
+    const Answer reference = run_drafting(folder, exact, {request}).answers[0];
+    REQUIRE(reference.error == "");
+    // A row for each token that has a successor, but for the last one chosen.
+    REQUIRE(reference.draft_logits.size() == golden.prompt.size() + kTokens - 2);
+    for (const GoldenRow& row : drafts.logits) {
+      for (size_t i = 0; i < row.values.size(); ++i) {
+        const double got = double{reference.draft_logits[row.position][i]};
+        CHECK(std::abs(got - row.values[i]) < kTolerance);
+      }
+    }
+    for (size_t i = 0; golden.prompt.size() - 1 + i < reference.draft_logits.size(); ++i) {
+      if (drafts.margin[i] < 2 * kTolerance) continue;
+      const std::vector<float>& row = reference.draft_logits[golden.prompt.size() - 1 + i];
+      CHECK(std::max_element(row.begin(), row.end()) - row.begin() == drafts.best[i]);
+    }
+    GenerateRequest plain = request;
+    plain.draft_logits = false;
+    const Answer serial = run_ranks(folder, exact, {plain}).answers[0];
+    CHECK(same_bits(reference, serial));
+    for (Variant variant : variants()) {
+      variant.setup.exact = true;
+      GenerateRequest varied = request;
+      varied.chunk = variant.chunk;
+      const Answer answer = run_drafting(folder, variant.setup, {varied}).answers[0];
+      CHECK_MESSAGE(same_bits(answer, reference), variant.name);
+      CHECK_MESSAGE(same_draft_bits(answer, reference), variant.name);
+    }
+  }
+}
+
+TEST_CASE("three guesses in every step are as often right as in the references") {
+  for (const char* name : kDraftGoldenCases) {
+    CAPTURE(name);
+    const std::string folder = golden_folder(name);
+    const Golden golden = read_golden(folder);
+    const DraftCounts expected = counts_of(read_golden_drafts(folder));
+    const GenerateRequest request{
+        .prompt = golden.prompt, .max_tokens = kTokens, .draft_tokens = 8};
+    for (const std::vector<double>& shares : {std::vector<double>{1}, std::vector<double>{2, 1}}) {
+      const Drafted drafted =
+          run_drafting(folder, {.shares = shares, .exact = true, .layer_guesses = 3}, {request});
+      CHECK(drafted.answers[0].tokens == golden.greedy);
+      CHECK(drafted.counts.steps == expected.steps);
+      CHECK(drafted.counts.guesses == expected.guesses);
+      CHECK(drafted.counts.right == expected.right);
+    }
+  }
+}
+
+TEST_CASE("guesses change no request's answer, whatever is guessed and however it is chosen") {
+  for (const char* name : kDraftGoldenCases) {
+    CAPTURE(name);
+    const std::string folder = golden_folder(name);
+    const std::vector<GenerateRequest> requests = all_kinds(read_golden(folder).prompt);
+    std::vector<Answer> serial;
+    for (const GenerateRequest& request : requests) {
+      GenerateRequest plain = request;
+      plain.draft_tokens = 0;
+      serial.push_back(run_ranks(folder, {}, {plain}).answers[0]);
+    }
+    int i = 0;
+    for (const std::vector<double>& shares :
+         std::vector<std::vector<double>>{{1}, {1, 1}, {3, 1, 2}, {1, 1, 1, 1}}) {
+      CAPTURE(shares.size());
+      const Setup setup{.shares = shares, .layer_guesses = 1 + i++};
+      std::vector<Answer> answers;
+      uint64_t guesses = 0;
+      for (const GenerateRequest& request : requests) {
+        Drafted drafted = run_drafting(folder, setup, {request});
+        answers.push_back(std::move(drafted.answers[0]));
+        guesses += drafted.counts.guesses;
+      }
+      CHECK(guesses > 100);
+      check_same_answers(answers, serial);
+    }
+    // All at once, and as many guesses as pay: steps have prompts, guesses and neither.
+    check_same_answers(run_drafting(folder, {.shares = {1, 1}}, requests).answers, serial);
+  }
+}
+
+TEST_CASE("a draft layer that is always right, and one that never is") {
+  const TemporaryFolder work;
+  for (const bool is_right : {true, false}) {
+    CAPTURE(is_right);
+    const std::string folder = (work.path() / (is_right ? "right" : "wrong")).string();
+    write_planted_drafts(kPlanted, is_right, folder);
+    const GenerateRequest request{
+        .prompt = read_golden(golden_folder(kPlanted)).prompt, .max_tokens = 41, .draft_tokens = 8};
+    GenerateRequest plain = request;
+    plain.draft_tokens = 0;
+    const Answer serial = run_ranks(folder, {}, {plain}).answers[0];
+    REQUIRE(serial.tokens.size() == 41);
+    for (const std::vector<double>& shares :
+         std::vector<std::vector<double>>{{1}, {1, 1}, {3, 1, 2}, {1, 1, 1, 1}}) {
+      const Drafted drafted =
+          run_drafting(folder, {.shares = shares, .layer_guesses = 4}, {request});
+      CHECK(same_bits(drafted.answers[0], serial));
+      // Five tokens a step after the first one, or one.
+      CHECK(drafted.counts.steps == (is_right ? 8 : 39));
+      CHECK(drafted.counts.right == (is_right ? 32 : 0));
+    }
+    // Without a fixed number their number depends on what a step takes.
+    GenerateRequest longer = request;
+    longer.max_tokens = 400;
+    const Drafted adaptive = run_drafting(folder, {}, {longer});
+    CHECK(adaptive.counts.right == (is_right ? adaptive.counts.guesses : 0));
+    CHECK(adaptive.counts.guesses > 0);
+  }
+}

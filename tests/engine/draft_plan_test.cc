@@ -1,0 +1,122 @@
+// A scheduler's orders to the draft layer: it sees every token once with the right hidden state,
+// and its guesses change no text.
+#include <doctest/doctest.h>
+
+#include <random>
+#include <vector>
+
+#include "support/fake_pages.h"
+
+using namespace lockstep;
+
+namespace {
+
+SchedulerLimits drafting_limits(int states = 0) {
+  SchedulerLimits limits = kFakeLimits;
+  limits.has_draft_layer = true;
+  limits.states = states;
+  return limits;
+}
+
+GenerateRequest request_of(std::vector<int32_t> prompt, int max_tokens, uint64_t seed) {
+  GenerateRequest request{.prompt = std::move(prompt), .max_tokens = max_tokens};
+  request.sampling.seed = seed;
+  return request;
+}
+
+// The answer without a draft layer.
+FakeAnswer serial(const GenerateRequest& request, int states = 0) {
+  SchedulerLimits limits = kFakeLimits;
+  limits.states = states;
+  return alone(request, limits);
+}
+
+}  // namespace
+
+TEST_CASE("a layer that is mostly right saves most steps, with and without recurrent layers") {
+  const int states = states_needed(kFakeLimits.sequences_max);
+  for (const int has : {0, states}) {
+    CAPTURE(has);
+    const GenerateRequest request = request_of(fake_text(100, 5), 600, kRepeatingSeed);
+    FakeEngine engine(drafting_limits(has));
+    const int before = engine.pages.tokens_drafted;
+    engine.submit(1, request);
+    const int steps = engine.run();
+    CHECK(engine.answer(1).tokens == serial(request, has).tokens);
+    CHECK(steps < 200);
+    const DraftCounts counts = engine.scheduler.draft_counts();
+    CHECK(counts.right > 450);
+    CHECK(counts.right <= counts.guesses);
+    // Each token once, but for the last one, whose sequence had ended.
+    CHECK(engine.pages.tokens_drafted - before <= 100 + 600 - 1);
+    CHECK(engine.pages.tokens_drafted - before >= 100 + 600 - 1 - kLayerGuessesMax);
+  }
+}
+
+TEST_CASE("guesses of the layer stop where a request's tokens or the context end") {
+  for (int max_tokens = 1; max_tokens < 40; ++max_tokens) {
+    const GenerateRequest request = request_of({5, 6, 7}, max_tokens, kRepeatingSeed);
+    FakeEngine engine(drafting_limits());
+    CHECK(engine.ask(1, request).tokens == serial(request).tokens);
+  }
+  SchedulerLimits limits = drafting_limits();
+  limits.context = 70;
+  const GenerateRequest request = request_of(fake_text(50, 1), 100, kRepeatingSeed);
+  FakeEngine engine(limits);
+  const FakeAnswer answer = engine.ask(1, request);
+  limits.has_draft_layer = false;
+  CHECK(answer.tokens == alone(request, limits).tokens);
+  CHECK(answer.end == "length");
+}
+
+TEST_CASE("requests that come, share beginnings and are cancelled at any time keep their texts") {
+  for (const int states : {0, states_needed(kFakeLimits.sequences_max)}) {
+    std::mt19937 random(17);
+    const auto below = [&](int end) {
+      return static_cast<int>(random() % static_cast<unsigned>(end));
+    };
+    for (int round = 0; round < 60; ++round) {
+      CAPTURE(round);
+      SchedulerLimits limits = drafting_limits(states);
+      limits.tokens_max = 8 + below(120);
+      FakeEngine engine(limits);
+      std::vector<GenerateRequest> requests;
+      std::vector<bool> is_cancelled;
+      const int count = 1 + below(6);
+      for (int steps = 0; steps < 4000; ++steps) {
+        const auto number = static_cast<int>(requests.size());
+        if (number < count && below(20) == 0) {
+          std::vector<int32_t> prompt = fake_text(1 + below(300), below(2));
+          const uint64_t seed = below(2) == 0 ? kRepeatingSeed : 3;
+          requests.push_back(request_of(std::move(prompt), 1 + below(150), seed));
+          if (below(4) == 0) requests.back().draft_tokens = 8;
+          is_cancelled.push_back(false);
+          engine.submit(static_cast<uint64_t>(number), requests.back());
+        }
+        if (engine.plan()) engine.complete();
+        if (number > 0 && below(150) == 0) {
+          const auto one = static_cast<size_t>(below(number));
+          if (engine.scheduler.cancel(one)) is_cancelled[one] = true;
+        }
+      }
+      engine.run();
+      for (size_t i = 0; i < requests.size(); ++i) {
+        if (is_cancelled[i]) continue;
+        CAPTURE(i);
+        CHECK(engine.answer(i).tokens == serial(requests[i], states).tokens);
+      }
+      const auto counts = engine.scheduler.page_counts();
+      CHECK(counts.free + counts.cached == counts.all);
+      CHECK(counts.snapshots + counts.free_states == states);
+    }
+  }
+}
+
+TEST_CASE("the layer's logits are refused where there is none") {
+  Scheduler scheduler(kFakeLimits);
+  GenerateRequest request = request_of({1, 2}, 2, 1);
+  request.draft_logits = true;
+  const Status status = scheduler.submit(1, request);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().code == ErrorCode::kUnsupported);
+}
