@@ -61,6 +61,7 @@ TEST_CASE("the same for templates that are not shipped") {
       {"GLM-4.6", "glm45"},
       {"HuggingFaceTB-SmolLM3-3B", ""},
       {"Kimi-K2-Instruct", "kimi_k2"},
+      {"MiniMax-M2", "minimax_m2"},
       {"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", "hermes"},
       {"Qwen-Qwen2.5-7B-Instruct", "hermes"},
       {"Qwen-Qwen3-0.6B", "hermes"},

@@ -221,6 +221,27 @@ ToolFormat gpt_oss() {
   return format;
 }
 
+// MiniMax M2 to M2.7.
+ToolFormat minimax_m2() {
+  ToolFormat format;
+  format.name = "minimax_m2";
+  format.template_markers = {{"<minimax:tool_call>", "<invoke name="}};
+  format.template_turn = 12;
+  format.reasoning_begin = kThink;
+  format.reasoning_end = kThinkEnd;
+  format.section_begin = {"<minimax:tool_call>"};
+  format.section_end = {"</minimax:tool_call>"};
+  format.body = Body::kTaggedValues;
+  format.call_begin = {"<invoke name=\""};
+  format.call_end = {"</invoke>"};
+  format.name_end = {"\">"};
+  format.key_begin = "<parameter name=\"";
+  format.key_ends = {{"\">", ValueForm::kBySchema}};
+  format.value_end = "</parameter>";
+  format.argument_keys = {"arguments", "parameters"};
+  return format;
+}
+
 // For models whose template has no calls: the whole reply is JSON, one call or a list.
 ToolFormat generic() {
   ToolFormat format;
@@ -257,7 +278,8 @@ ToolFormat::Markers ToolFormat::markers() const {
 const std::vector<ToolFormat>& tool_formats() {
   static const std::vector<ToolFormat> formats = {
       llama3(),  hermes(),     qwen3_coder(), deepseek_v3(), deepseek_v31(), deepseek_v32(),
-      kimi_k2(), mistral_v3(), mistral_v11(), glm45(),       gpt_oss(),      generic()};
+      kimi_k2(), mistral_v3(), mistral_v11(), glm45(),       gpt_oss(),      minimax_m2(),
+      generic()};
   return formats;
 }
 
