@@ -38,6 +38,7 @@ TEST_CASE("the tool-call format is detected from published templates") {
                              {"mistral-common-v13", "mistral_v11"},
                              {"mistral-common-v3", "mistral_v3"},
                              {"openai-gpt-oss-120b", "gpt_oss"},
+                             {"google-gemma-4-31B-it", "gemma4"},
                              {"ibm-granite-granite-3.3-2B-Instruct", ""},
                              {"microsoft-Phi-3.5-mini-instruct", "", false}};
   for (const Case& expected : kCases) {
