@@ -92,19 +92,21 @@ bool BareArguments::read_key(PendingText& pending, std::string& out) {
   if (begin.is_partial()) return false;
   if (begin.is_whole()) {
     const std::string_view rest = pending.rest().substr(begin.bytes);
-    const size_t end = rest.find(format_.value_end);
+    const size_t end = rest.find(format_.value_end, searched_);
     if (end == std::string_view::npos) {
+      searched_ = rest.size() - std::min(rest.size(), format_.value_end.size());
       return rest.size() > kHeldBytesMax ? close_all(out) : false;
     }
     key_ = rest.substr(0, end);
     pending.take(begin.bytes + end + format_.value_end.size());
     return go_to(State::kColon);
   }
-  if (!is_one_of(pending.rest().front(), "\"'")) return read_bare_key(pending, out);
+  if (!begins_quotes(pending.rest().front())) return read_bare_key(pending, out);
   const ValueEnd end = ends_.of_quotes(pending, searched_);
   searched_ = end.at;
   if (end.kind == ValueEnd::Kind::kUnsure) return false;
-  if (end.kind == ValueEnd::Kind::kNone) return read_bare_key(pending, out);
+  quotes_are_letters_ = end.kind == ValueEnd::Kind::kNone;
+  if (quotes_are_letters_) return read_bare_key(pending, out);
   key_ = unquoted(pending.rest().substr(1, end.at - 1));
   pending.take(end.at + end.bytes);
   return go_to(State::kColon);
@@ -156,7 +158,7 @@ bool BareArguments::read_value(PendingText& pending, std::string& out) {
     open(letter == '{' ? '}' : ']', out);
     return true;
   }
-  return go_to(is_one_of(letter, "\"'") ? State::kQuoted : State::kWord);
+  return go_to(begins_quotes(letter) ? State::kQuoted : State::kWord);
 }
 
 bool BareArguments::read_text(PendingText& pending, std::string& out) {
@@ -191,12 +193,17 @@ bool BareArguments::read_quoted(PendingText& pending, std::string& out) {
   const ValueEnd end = ends_.of_quotes(pending, searched_);
   searched_ = end.at;
   if (end.kind == ValueEnd::Kind::kUnsure) return false;
-  if (end.kind == ValueEnd::Kind::kNone) return go_to(State::kWord);
+  quotes_are_letters_ = end.kind == ValueEnd::Kind::kNone;
+  if (quotes_are_letters_) return go_to(State::kWord);
   const std::string text = unquoted(pending.rest().substr(1, end.at - 1));
   const bool is_text = (types() & kJsonString) != 0;
   write_value(is_text ? as_json_string(text) : value_as_json(text, types()), out);
   pending.take(end.at + end.bytes);
   return go_to(State::kItem);
+}
+
+bool BareArguments::begins_quotes(char letter) const {
+  return !quotes_are_letters_ && is_one_of(letter, "\"'");
 }
 
 // The types of the value that is being read; known only for arguments, not inside them.

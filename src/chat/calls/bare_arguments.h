@@ -37,6 +37,7 @@ class BareArguments {
   bool read_quoted(PendingText& pending, std::string& out);
 
   bool go_to(State state);
+  bool begins_quotes(char letter) const;
   void write_key(std::string& out);
   void write_value(std::string_view json, std::string& out);
   void open(char bracket, std::string& out);
@@ -55,7 +56,8 @@ class BareArguments {
   std::string open_;  // the brackets that will close the open ones
   bool needs_comma_ = false;
   std::string key_;
-  size_t searched_ = 0;  // bytes of a held value in which its end does not begin
+  bool quotes_are_letters_ = false;  // since one had no end
+  size_t searched_ = 0;              // bytes of a held value in which its end does not begin
 };
 
 }  // namespace lockstep

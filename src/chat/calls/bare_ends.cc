@@ -158,22 +158,22 @@ ValueEnd BareEnds::of_word(const PendingText& pending, Place place, size_t from)
   using Kind = ValueEnd::Kind;
   const std::string_view rest = pending.rest();
   for (;;) {
-    const MarkerPlace marker = find_marker(rest.substr(from), text_ends_);
-    const size_t structure = rest.find_first_of(",}])", from);
-    const size_t stop = marker.found() ? from + marker.at : rest.size();
-    if (structure == kNowhere || stop < structure) {
-      if (marker.found()) {
-        return {Kind::kFound, stop, marker.index == 0 ? format_.value_end.size() : 0};
-      }
-      if (pending.has_ended()) return {Kind::kFound, rest.size(), 0};
-      return {Kind::kNone, std::max(from, rest.size() - partial_marker_tail(rest, text_ends_)), 0};
+    // No marker contains such a letter, so each part of the text is searched once.
+    const size_t at = std::min(rest.find_first_of(",}])", from), rest.size());
+    const MarkerPlace marker = find_marker(rest.substr(from, at - from), text_ends_);
+    if (marker.found()) {
+      const size_t bytes = marker.index == 0 ? format_.value_end.size() : 0;
+      return {Kind::kFound, from + marker.at, bytes};
     }
-    const Next after = after_word(without_blanks(rest.substr(0, structure)), rest.substr(structure),
-                                  place, pending.has_ended());
-    if (after == Next::kValueEnd) return {Kind::kFound, structure, 0};
-    if (after == Next::kUnsure) return {Kind::kUnsure, structure, 0};
-    from = structure + 1;
+    if (at == rest.size()) break;
+    const Next after =
+        after_word(without_blanks(rest.substr(0, at)), rest.substr(at), place, pending.has_ended());
+    if (after == Next::kValueEnd) return {Kind::kFound, at, 0};
+    if (after == Next::kUnsure) return {Kind::kUnsure, at, 0};
+    from = at + 1;
   }
+  if (pending.has_ended()) return {Kind::kFound, rest.size(), 0};
+  return {Kind::kNone, std::max(from, rest.size() - partial_marker_tail(rest, text_ends_)), 0};
 }
 
 ValueEnd BareEnds::of_quotes(const PendingText& pending, size_t from) const {
