@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 namespace lockstep {
@@ -129,6 +131,8 @@ void fold_system(JsonArray& messages) {
 constexpr std::string_view kMark = "qzx7mark";
 constexpr std::string_view kArgumentsText = R"({"qzx7key": "qzx7mark"})";
 constexpr std::string_view kPrintedByPython = "'qzx7key': 'qzx7mark'";
+constexpr std::string_view kPrintedAsJson[] = {R"("qzx7key": "qzx7mark")",
+                                               R"("qzx7key":"qzx7mark")"};
 
 class Prober {
  public:
@@ -210,7 +214,13 @@ ArgumentsForm probe_arguments(const Prober& prober, const TemplateNeeds& needs) 
   const bool takes_object = with_object.find(kMark) != std::string::npos &&
                             with_object.find(kPrintedByPython) == std::string::npos;
   const bool takes_text = with_text.find(kArgumentsText) != std::string::npos;
-  if (takes_object == takes_text) return ArgumentsForm::kAsGiven;
+  if (!takes_object && !takes_text) return ArgumentsForm::kAsGiven;
+  const auto is_shown = [&](std::string_view json) {
+    return with_object.find(json) != std::string::npos;
+  };
+  const bool is_json = std::any_of(std::begin(kPrintedAsJson), std::end(kPrintedAsJson), is_shown);
+  // A template that writes objects in another notation prints texts unchanged, which is wrong then.
+  if (takes_object && takes_text && is_json) return ArgumentsForm::kAsGiven;
   return takes_object ? ArgumentsForm::kObject : ArgumentsForm::kText;
 }
 

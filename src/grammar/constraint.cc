@@ -149,6 +149,13 @@ class ConstraintBuilder {
   Result<Expression> json(const Json& spec, const Json& schema) {
     JsonSchemaOptions options;
     options.only_objects = TRY(get_bool(spec, "object")).value_or(false);
+    BareNotation bare;
+    if (const Json* given = find(spec, "bare")) {
+      bare.quote = TRY(marker(TRY(text_at(*given, "quote"))));
+      bare.text_stops = TRY(texts_at(*given, "text_stops"));
+      bare.key_stops = TRY(text_at(*given, "key_stops"));
+      options.bare = &bare;
+    }
     return named(spec, options, [&] { return add_json_schema(grammar_, schema, options); });
   }
 

@@ -17,6 +17,8 @@
 //   {"rules": {"name": PART...}, "root": PART}, and inside them {"rule": "name"}
 //   {"json_schema": SCHEMA, "strict": false, "object": true, "of": "the parameters of \"f\""}
 //                                "object": only objects; "of": the schema's owner, for messages
+//   {"json_schema": SCHEMA, "bare": {"quote": MARKER, "text_stops": [...], "key_stops": "..."}}
+//                                the same in another notation, see bare_notation.h
 //   {"tagged": SCHEMA, ...}      an object as tags instead of JSON, see tagged_object.h
 //
 // Ordinary text never contains special tokens: only markers can. If the tokenizer puts a space

@@ -118,6 +118,11 @@ TEST_CASE("a format says how its model writes calls, and whether a prompt opens 
   CHECK_FALSE(thinks->opens_reasoning({{"<think></think>", false}}));
   CHECK_FALSE(thinks->opens_reasoning({}));
   CHECK_FALSE(plain->opens_reasoning({{"<think>", false}}));
+
+  const auto gemma = ChatFormat::parse({"<|tool_call> <tool_call|>", "", {}}).value();
+  CHECK(gemma->closes_reasoning({{"<|turn>model\n<|channel>thought\n<channel|>", false}}));
+  CHECK(gemma->opens_reasoning({{"<tool_response|><|channel>thought\n", false}}));
+  CHECK_FALSE(gemma->opens_reasoning({{"<|turn>model\n", false}}));
 }
 
 }  // namespace lockstep

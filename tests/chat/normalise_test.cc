@@ -30,7 +30,8 @@ TemplateNeeds no_needs() {
 }  // namespace
 
 TEST_CASE("the form in which a published template takes tool-call arguments is detected") {
-  for (const char* name : {"Qwen3-Coder", "GLM-4.6", "openai-gpt-oss-120b"}) {
+  for (const char* name :
+       {"Qwen3-Coder", "GLM-4.6", "openai-gpt-oss-120b", "google-gemma-4-31B-it"}) {
     CHECK_MESSAGE(needs_of(name).arguments == ArgumentsForm::kObject, name);
   }
   CHECK(needs_of_source("{% for m in messages %}{% for c in m.tool_calls %}"

@@ -16,8 +16,9 @@
 namespace lockstep {
 
 inline constexpr std::string_view kRecordedFormats[] = {
-    "llama3",  "hermes",     "qwen3_coder", "deepseek_v3", "deepseek_v31", "deepseek_v32",
-    "kimi_k2", "mistral_v3", "mistral_v11", "glm45",       "gpt_oss"};
+    "llama3",       "hermes",     "qwen3_coder", "deepseek_v3", "deepseek_v31",
+    "deepseek_v32", "kimi_k2",    "mistral_v3",  "mistral_v11", "glm45",
+    "gpt_oss",      "minimax_m2", "gemma4"};
 
 inline Json recorded_file(std::string_view name) {
   auto json =

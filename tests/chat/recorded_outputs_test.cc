@@ -211,7 +211,7 @@ int for_each_output(Check check) {
 }  // namespace
 
 TEST_CASE("every recorded output becomes the expected message, however it is cut") {
-  CHECK(for_each_output([](RecordedOutput& output) { output.check_every_cut(); }) == 232);
+  CHECK(for_each_output([](RecordedOutput& output) { output.check_every_cut(); }) == 297);
 }
 
 TEST_CASE("content is at most one marker late") {

@@ -38,6 +38,7 @@ TEST_CASE("the tool-call format is detected from published templates") {
                              {"mistral-common-v13", "mistral_v11"},
                              {"mistral-common-v3", "mistral_v3"},
                              {"openai-gpt-oss-120b", "gpt_oss"},
+                             {"google-gemma-4-31B-it", "gemma4"},
                              {"ibm-granite-granite-3.3-2B-Instruct", ""},
                              {"microsoft-Phi-3.5-mini-instruct", "", false}};
   for (const Case& expected : kCases) {
@@ -61,6 +62,7 @@ TEST_CASE("the same for templates that are not shipped") {
       {"GLM-4.6", "glm45"},
       {"HuggingFaceTB-SmolLM3-3B", ""},
       {"Kimi-K2-Instruct", "kimi_k2"},
+      {"MiniMax-M2", "minimax_m2"},
       {"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", "hermes"},
       {"Qwen-Qwen2.5-7B-Instruct", "hermes"},
       {"Qwen-Qwen3-0.6B", "hermes"},

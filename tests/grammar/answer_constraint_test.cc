@@ -66,8 +66,9 @@ std::string hermes_call(std::string_view call = kWeather) {
 
 TEST_CASE("auto allows recorded outputs, except broken ones") {
   // Truncated, broken, with unknown tools, or what only parsers accept: keys in another order than
-  // the schema's, spaces, missing markers.
+  // the schema's, spaces, missing markers, texts that look like the end of a call.
   const std::set<std::string> known{"truncated_inside_arguments",
+                                    "truncated_inside_number",
                                     "truncated_in_second_call",
                                     "missing_close_tag_at_stop",
                                     "broken_json",
@@ -76,7 +77,8 @@ TEST_CASE("auto allows recorded outputs, except broken ones") {
                                     "big_integer",
                                     "whitespace_between_tokens",
                                     "call_without_section_end",
-                                    "no_args_token"};
+                                    "no_args_token",
+                                    "tag_in_string"};
   int allowed = 0;
   int refused = 0;
   for (const std::string_view family : kRecordedFormats) {

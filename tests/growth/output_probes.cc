@@ -64,6 +64,29 @@ Probe stop(std::string shape, size_t items, std::vector<std::string> stops, std:
           }};
 }
 
+// Values of calls with bare keys that are held until their end, which does not come.
+void add_bare_values(Probes& probes) {
+  struct Shape {
+    const char* name;
+    const char* begin;
+    const char* part;
+  };
+  constexpr Shape kShapes[] = {{"a text without its beginning", "path:", "a, b} c:"},
+                               {"a text in quotes", "path:\"", "a\" \\b, "},
+                               {"a text for a number", "days:<|\"|>", "1, days: }] "},
+                               {"a key in markers", "<|\"|>", "a: <| "},
+                               {"a key in quotes", "'", "a' b, "},
+                               {"quotes without ends", "", "days:\"b,"},
+                               {"open brackets", "", "a:[{"},
+                               {"commas", "", ", ,\n"}};
+  const ToolFormat& format = *find_tool_format("gemma4");
+  for (const Shape& shape : kShapes) {
+    probes.push_back(output(format, shape.name, 2000, [shape](size_t n) {
+      return std::string("<|tool_call>call:get_weather{") + shape.begin + repeated(shape.part, n);
+    }));
+  }
+}
+
 }  // namespace
 
 Probes output_probes() {
@@ -91,6 +114,7 @@ Probes output_probes() {
     probes.push_back(output(format, "blanks after a begin", 4000,
                             [begin](size_t n) { return std::string(begin) + repeated(" \n", n); }));
   }
+  add_bare_values(probes);
   probes.push_back(text_probe(
       "output hermes: reasoning", 3000, [](size_t n) { return repeated("</thin thought ", n); },
       [](const std::string& raw) { return reads(*find_tool_format("hermes"), raw, 1, true); }));

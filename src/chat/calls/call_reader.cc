@@ -66,10 +66,18 @@ std::unique_ptr<CallReader> make_call_reader(const CallContext& context) {
       return make_json_call_reader(context);
     case ToolFormat::Body::kJsonArguments:
       return make_headed_call_reader(context);
+    case ToolFormat::Body::kBareKeys:
+      return make_bare_call_reader(context);
     case ToolFormat::Body::kTaggedValues:
       break;
   }
   return make_tagged_call_reader(context);
+}
+
+std::string json_escaped(std::string_view text) {
+  std::string quoted;
+  append_json_string(quoted, text);
+  return quoted.substr(1, quoted.size() - 2);
 }
 
 bool is_call_name(const CallContext& context, std::string_view name) {

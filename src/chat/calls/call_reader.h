@@ -41,8 +41,12 @@ std::unique_ptr<CallReader> make_call_reader(const CallContext& context);
 std::unique_ptr<CallReader> make_json_call_reader(const CallContext& context);
 std::unique_ptr<CallReader> make_headed_call_reader(const CallContext& context);
 std::unique_ptr<CallReader> make_tagged_call_reader(const CallContext& context);
+std::unique_ptr<CallReader> make_bare_call_reader(const CallContext& context);
 // name.call(key="value"), to the end of the text.
 std::unique_ptr<CallReader> make_python_call_reader(const CallContext& context);
+
+// Text escaped as in a JSON string, without the quotes.
+std::string json_escaped(std::string_view text);
 
 // Whether `name` can be the name of a called function.
 bool is_call_name(const CallContext& context, std::string_view name);

@@ -93,11 +93,26 @@ class MarkedReader final : public OutputReader {
       begin_section(true);
       return true;
     }
+    const MarkerMatch prefix = prefix_of_call(pending, blanks);
+    if (prefix.is_partial()) return false;
+    if (prefix.is_whole()) {
+      pending.mark();
+      begin_section(true);
+      begin_call(make_call_reader({&format_, &tools_, true}));
+      is_after_json_ = true;
+      return true;
+    }
     // Line ends before the text belong to the format, other white space to the text.
     const size_t line = rest.substr(0, blanks).rfind('\n');
     if (line != std::string_view::npos) pending.take(line + 1);
     state_ = State::kText;
     return true;
+  }
+
+  // The beginning of a call that has no other marker.
+  MarkerMatch prefix_of_call(const PendingText& pending, size_t blanks) const {
+    const bool may_be_there = format_.prefix_begins_call && !tools_.empty();
+    return may_be_there ? match_front(pending, {format_.name_prefix}, blanks) : MarkerMatch();
   }
 
   void begin_reasoning() {
@@ -143,6 +158,7 @@ class MarkedReader final : public OutputReader {
     } else {
       // Outside a section only a known name shows that the marker is not merely mentioned.
       needs_known_name_ = !format_.section_begin.empty();
+      section_is_bare_ = false;
       is_list_ = false;
       state_ = State::kCallBegin;
     }
@@ -183,7 +199,7 @@ class MarkedReader final : public OutputReader {
     const bool is_odd = is_json && format_.body != ToolFormat::Body::kJsonCall;
     const CallContext context{&format_, &tools_, needs_known_name_ || is_odd};
     begin_call(is_json ? make_json_call_reader(context) : make_call_reader(context));
-    is_after_json_ = is_json;
+    is_after_json_ = is_json || format_.body == ToolFormat::Body::kBareKeys;
     return true;
   }
 
@@ -254,6 +270,7 @@ class MarkedReader final : public OutputReader {
     pending.take(match.bytes);
     if (match.index < section_begins) {
       needs_known_name_ = false;
+      section_is_bare_ = false;
       is_list_ = false;
       state_ = State::kCallBegin;
     } else if (match.index < section_ends) {
@@ -348,7 +365,7 @@ class MarkedReader final : public OutputReader {
   bool fence_is_open_ = false;      // before the calls of a section
   bool needs_known_name_ = false;   // of the call that begins
   bool is_list_ = false;            // a list of calls as JSON has begun
-  bool is_after_json_ = false;      // the last call was JSON
+  bool is_after_json_ = false;      // the last call ended with a bracket
   std::string_view gap_;            // between the last call and the text after it
   std::unique_ptr<CallReader> call_;
 };

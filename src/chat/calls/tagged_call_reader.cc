@@ -9,13 +9,6 @@
 namespace lockstep {
 namespace {
 
-// Text escaped as a JSON string, without the quotes.
-std::string regex_escaped(std::string_view text) {
-  std::string quoted;
-  append_json_string(quoted, text);
-  return quoted.substr(1, quoted.size() - 2);
-}
-
 class TaggedCallReader final : public CallReader {
  public:
   explicit TaggedCallReader(const CallContext& context)
@@ -178,14 +171,14 @@ class TaggedCallReader final : public CallReader {
     const std::string_view rest = pending.rest();
     const ValueEnd end = value_ends_.find(pending, name_, 0);
     if (end.kind == ValueEnd::Kind::kFound) {
-      out += regex_escaped(without_line_end(rest.substr(0, end.at))) + '"';
+      out += json_escaped(without_line_end(rest.substr(0, end.at))) + '"';
       pending.take(end.at + end.bytes);
       state_ = State::kBetween;
       return true;
     }
     size_t size = end.at;
     if (format_.value_has_lines && size > 0 && rest[size - 1] == '\n') --size;
-    out += regex_escaped(rest.substr(0, size));
+    out += json_escaped(rest.substr(0, size));
     pending.take(size);
     return false;
   }
@@ -244,7 +237,7 @@ class TaggedCallReader final : public CallReader {
     const std::string_view rest = pending.rest();
     const bool is_truncated = pending.is_truncated();
     if (state_ == State::kText) {
-      out += regex_escaped(is_truncated ? rest : without_line_end(rest));
+      out += json_escaped(is_truncated ? rest : without_line_end(rest));
       if (!is_truncated) out += '"';
     } else if (state_ == State::kValue) {
       out += is_truncated ? std::string(without_blanks(rest))

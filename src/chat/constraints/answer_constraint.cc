@@ -55,11 +55,23 @@ class MarkedAnswer {
     }
     const bool has_bare = has_calls_ && !format_.bare_begin.empty() && !options_.continues_text;
     if (has_bare) forms.push_back(only_calls());
+    const bool has_prefix = has_calls_ && format_.prefix_begins_call && !options_.continues_text;
+    if (has_prefix) forms.push_back(unmarked_call());
     forms.push_back(text_and_calls(text_unlike(not_begin, has_bare)));
     return choice_part(std::move(forms));
   }
 
   Json only_calls() const { return sequence_part({rule_part("gap"), rule_part("calls")}); }
+
+  // A call without its beginning, and what may follow it.
+  Json unmarked_call() const {
+    JsonArray ends;
+    for (const std::string_view end : format_.call_end) ends.push_back(marker_part(end));
+    JsonArray rest{rule_part("gap"), choice_part(std::move(ends)), free_part(openers_)};
+    if (options_.is_parallel) rest.push_back(optional_part(from_calls()));
+    return sequence_part(
+        {rule_part("gap"), rule_part("call"), optional_part(sequence_part(std::move(rest)))});
+  }
 
   Json text_and_calls(const std::string& unlike) const {
     Json text = free_part(openers_, unlike);
@@ -87,8 +99,22 @@ class MarkedAnswer {
         begins.push_back(std::string(fence) + "[ \\t\\r\\n]*(?:\\{|" + list + ")");
       }
     }
+    if (has_calls_ && format_.prefix_begins_call) begins.push_back(named_call());
     if (begins.empty()) return "";
     return fmt::format("^[ \\t\\r\\n]*(?:{})", fmt::join(begins, "|"));
+  }
+
+  // A text that would be read as the beginning of a call without another marker.
+  std::string named_call() const {
+    std::vector<std::string> names;
+    for (const Json& tool : options_.tools->get_array()) {
+      const Json* function = find(tool, "function");
+      const Json* name = find(function ? *function : tool, "name");
+      if (name != nullptr && name->is_string()) names.push_back(escaped(name->get_string()));
+    }
+    return fmt::format("{}[ \\t\\r\\n]*(?:{})[ \\t\\r\\n]*[{}{}]", format_.name_prefix,
+                       fmt::join(names, "|"), escaped(format_.name_stops),
+                       escaped(format_.mistakes.name_stops));
   }
 
   // Escapes for a regex, also inside brackets.

@@ -90,6 +90,7 @@ class CallParts {
     if (format_.body != Body::kTaggedValues) {
       part["json_schema"] = std::move(schema);
       part["object"] = true;
+      if (format_.body == Body::kBareKeys) part["bare"] = bare_notation();
       return part;
     }
     JsonObject types;
@@ -103,6 +104,14 @@ class CallParts {
     part["types"] = std::move(types);
     add_tags(part);
     return part;
+  }
+
+  Json bare_notation() const {
+    JsonArray stops{Json(format_.value_end)};
+    for (const std::string_view end : format_.call_end) stops.emplace_back(end);
+    return JsonObject{{"quote", format_.value_end},
+                      {"text_stops", std::move(stops)},
+                      {"key_stops", ToolFormat::kBareKeyStops}};
   }
 
   void add_tags(JsonObject& tagged) const {
@@ -142,6 +151,7 @@ class CallParts {
       case Body::kJsonCall:
         return json_call(name, std::move(arguments));
       case Body::kJsonArguments:
+      case Body::kBareKeys:
         return headed_call(name, std::move(arguments));
       case Body::kTaggedValues:
         break;
@@ -194,7 +204,7 @@ class CallParts {
       parts.push_back(optional_part(
           sequence_part({marker_part(format_.id_begin), regex_part("[a-zA-Z0-9]{9}")})));
     }
-    parts.push_back(blank_or_marker(format_.name_end.front()));
+    if (!format_.name_end.empty()) parts.push_back(blank_or_marker(format_.name_end.front()));
     if (!format_.before_arguments.empty()) {
       parts.push_back(marker_part(format_.before_arguments.front()));
       parts.push_back(gap());

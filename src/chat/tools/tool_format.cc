@@ -12,6 +12,7 @@ using ValueForm = ToolFormat::ValueForm;
 constexpr std::string_view kThink = "<think>";
 constexpr std::string_view kThinkEnd = "</think>";
 constexpr std::string_view kDeepseekSeparator = "<｜tool▁sep｜>";
+constexpr std::string_view kGemmaQuote = "<|\"|>";
 constexpr std::string_view kDeepseekPrefix = "function<｜tool▁sep｜>";
 
 // Llama 3.1 to 3.3: the whole reply is one JSON object; templates ask for "parameters".
@@ -221,6 +222,51 @@ ToolFormat gpt_oss() {
   return format;
 }
 
+// MiniMax M2 to M2.7.
+ToolFormat minimax_m2() {
+  ToolFormat format;
+  format.name = "minimax_m2";
+  format.template_markers = {{"<minimax:tool_call>", "<invoke name="}};
+  format.template_turn = 12;
+  format.reasoning_begin = kThink;
+  format.reasoning_end = kThinkEnd;
+  format.section_begin = {"<minimax:tool_call>"};
+  format.section_end = {"</minimax:tool_call>"};
+  format.body = Body::kTaggedValues;
+  format.call_begin = {"<invoke name=\""};
+  format.call_end = {"</invoke>"};
+  format.name_end = {"\">"};
+  format.key_begin = "<parameter name=\"";
+  format.key_ends = {{"\">", ValueForm::kBySchema}};
+  format.value_end = "</parameter>";
+  format.argument_keys = {"arguments", "parameters"};
+  return format;
+}
+
+// Gemma 4. Its strings are between tokens of their own. A call may come without the end of the
+// thought before it, or right after that without its own beginning.
+ToolFormat gemma4() {
+  ToolFormat format;
+  format.name = "gemma4";
+  format.template_markers = {{"<|tool_call>", "<tool_call|>"}};
+  format.template_turn = 13;
+  format.reasoning_begin = "<|channel>thought";
+  format.reasoning_end = "<channel|>";
+  format.calls_end_reasoning = true;
+  format.body = Body::kBareKeys;
+  format.call_begin = {"<|tool_call>"};
+  format.call_end = {"<tool_call|>"};
+  format.name_prefix = "call:";
+  format.prefix_begins_call = true;
+  format.name_stops = "{";
+  format.value_begin = kGemmaQuote;
+  format.value_end = kGemmaQuote;
+  format.argument_keys = {"arguments", "parameters"};
+  format.mistakes.name_stops = "(<";  // call:NAME(KEY=VALUE), and no arguments at all
+  format.marker_parts = {"<|channel>"};
+  return format;
+}
+
 // For models whose template has no calls: the whole reply is JSON, one call or a list.
 ToolFormat generic() {
   ToolFormat format;
@@ -256,8 +302,9 @@ ToolFormat::Markers ToolFormat::markers() const {
 
 const std::vector<ToolFormat>& tool_formats() {
   static const std::vector<ToolFormat> formats = {
-      llama3(),  hermes(),     qwen3_coder(), deepseek_v3(), deepseek_v31(), deepseek_v32(),
-      kimi_k2(), mistral_v3(), mistral_v11(), glm45(),       gpt_oss(),      generic()};
+      llama3(),       hermes(),     qwen3_coder(), deepseek_v3(), deepseek_v31(),
+      deepseek_v32(), kimi_k2(),    mistral_v3(),  mistral_v11(), glm45(),
+      gpt_oss(),      minimax_m2(), gemma4(),      generic()};
   return formats;
 }
 

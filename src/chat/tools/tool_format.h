@@ -18,10 +18,17 @@ namespace lockstep {
 //   kJsonCall       {"name": NAME, "arguments": {...}}
 //   kJsonArguments  name_prefix NAME name_end  before_arguments {...} after_arguments
 //   kTaggedValues   NAME name_end  ( key_begin KEY key_end value_begin VALUE value_end )*
+//   kBareKeys       name_prefix NAME {KEY:VALUE,KEY:VALUE...}: as JSON, but keys have no quotes,
+//   and
+//                   strings no escapes; they stand between value_begin and value_end, as do keys
+//                   that cannot be bare
 struct ToolFormat {
   using Markers = std::vector<std::string_view>;
 
-  enum class Body { kJsonCall, kJsonArguments, kTaggedValues };
+  enum class Body { kJsonCall, kJsonArguments, kTaggedValues, kBareKeys };
+  // Characters of no bare key, which has no white space at its ends either.
+  static constexpr std::string_view kBareKeyStops = ",:={}[]()<\"'";
+
   enum class IdForm {
     kLetters,       // "call_" and 24 letters and digits
     kNineLetters,   // nine letters and digits
@@ -56,6 +63,7 @@ struct ToolFormat {
   Markers call_end;    // empty: a call ends with its arguments
 
   std::string_view name_prefix;       // may be missing
+  bool prefix_begins_call = false;    // also without call_begin, at the beginning of the text
   Markers name_end;                   // any of these
   std::string_view name_stops;        // characters that also end a name, and belong to what follows
   std::string_view id_begin;          // also ends the name; an id follows, up to name_end

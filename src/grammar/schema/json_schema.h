@@ -24,12 +24,20 @@ enum class JsonSpace {
   kBounded,
 };
 
+// A notation other than JSON, without white space; see bare_notation.h.
+struct BareNotation {
+  Grammar::Expression quote;            // before and after a string
+  std::vector<std::string> text_stops;  // no string contains one
+  std::string key_stops;                // ASCII: a key with one of these is written as a string
+};
+
 struct JsonSchemaOptions {
   bool is_strict = true;
   JsonSpace space = JsonSpace::kBounded;
   // The schema that "#" in a $ref means, for a part of a larger schema; null: the schema itself.
   const Json* root = nullptr;
-  bool only_objects = false;  // even if the schema allows other values
+  bool only_objects = false;           // even if the schema allows other values
+  const BareNotation* bare = nullptr;  // null: JSON; outlives the call
 };
 
 struct JsonSchemaGrammar {

@@ -19,7 +19,8 @@ SchemaGrammar::SchemaGrammar(Grammar& grammar, const Json& root, const JsonSchem
       any_character_(grammar.character(SymbolSet::scalar_values(), CharacterCoding::kJsonString)),
       gap_(grammar.empty()),
       break_(grammar.empty()) {
-  if (options.space == JsonSpace::kBounded) {
+  if (options.bare != nullptr) bare_.emplace(grammar_, shapes_, *options.bare);
+  if (options.space == JsonSpace::kBounded && !bare_) {
     const Expression space = grammar.literal(" ");
     gap_ = grammar.optional(space);
     const Expression indent =
@@ -78,6 +79,7 @@ Result<Expression> SchemaGrammar::values_of(const SchemaShape& shape) {
 }
 
 Result<Expression> SchemaGrammar::quoted(const StringShape& strings) {
+  if (bare_) return bare_->text(strings);
   Expression content = grammar_.repeat(any_character_, strings.min, strings.max);
   if (strings.words) content = text_of(TRY(shapes_.words_of(strings)));
   return in_quotes(content);
@@ -91,6 +93,11 @@ Expression SchemaGrammar::in_quotes(Expression content) {
 // Constants and keys: only characters that need it, and those beyond ASCII, may be escaped.
 Expression SchemaGrammar::text_of(const Dfa& words) {
   return grammar_.text(words, CharacterCoding::kJsonString);
+}
+
+Result<Expression> SchemaGrammar::key_of(const KeySchema& key) {
+  if (bare_) return bare_->key(key);
+  return key_text(key.name);
 }
 
 Expression SchemaGrammar::key_text(const std::string& name) {
@@ -147,14 +154,17 @@ Expression SchemaGrammar::member(Expression key, SchemaList schemas) {
 }
 
 Result<Expression> SchemaGrammar::object(const ObjectShape& shape) {
-  const ObjectFacts facts = TRY(object_facts(shapes_, shape));
+  ObjectFacts facts = TRY(object_facts(shapes_, shape));
+  if (bare_) BareTexts::sort(facts.keys);
   std::vector<Expression> members;
   for (const KeySchema& key : facts.keys) {
-    members.push_back(member(key_text(key.name), key.value));
+    members.push_back(member(TRY(key_of(key)), key.value));
   }
   std::vector<Expression> others;
   for (const OtherKeys& keys : facts.others) {
-    others.push_back(member(in_quotes(text_of(keys.names)), keys.value));
+    const Expression name =
+        bare_ ? TRY(bare_->other_key(keys.names)) : in_quotes(text_of(keys.names));
+    others.push_back(member(name, keys.value));
   }
   const Expression other = grammar_.choice(others);
   const Expression comma = grammar_.sequence({grammar_.literal(","), break_});

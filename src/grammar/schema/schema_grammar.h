@@ -5,9 +5,11 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "grammar/schema/bare_notation.h"
 #include "grammar/schema/json_schema.h"
 #include "grammar/schema/schema_objects.h"
 #include "grammar/schema/schema_shape.h"
@@ -46,6 +48,7 @@ class SchemaGrammar {
   Result<Expression> quoted(const StringShape& strings);
   Expression in_quotes(Expression content);
   Expression text_of(const Dfa& words);
+  Result<Expression> key_of(const KeySchema& key);
   Expression key_text(const std::string& name);
   Result<Expression> array(const ArrayShape& shape);
   Result<Expression> object(const ObjectShape& shape);
@@ -54,6 +57,7 @@ class SchemaGrammar {
 
   Grammar& grammar_;
   SchemaShapes shapes_;
+  std::optional<BareTexts> bare_;  // nullopt: JSON
   Expression any_character_;
   Expression gap_;    // after ":"
   Expression break_;  // between the parts of arrays and objects
