@@ -194,7 +194,8 @@ std::string lack_text(const ClusterFacts& cluster, const PlannedPlacement& plan)
                      gib_text(machine.memory_bytes));
 }
 
-std::string explain(const ModelFacts& facts, const ClusterFacts& cluster, const ModelPlan& plan) {
+std::string explain(const ModelFacts& facts, const ClusterFacts& cluster,
+                    const PlanRequest& request, const ModelPlan& plan) {
   if (plan.fitting.empty()) {
     const PlannedPlacement& nearest = plan.refused.front();
     return fmt::format(
@@ -209,6 +210,11 @@ std::string explain(const ModelFacts& facts, const ClusterFacts& cluster, const 
   text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
   if (choice.streams > 1) text += fmt::format(", {:.1f} tok/s of one alone", choice.decode_tok_s);
   text += fmt::format(" at the whole context ({:.1f} at its beginning). ", choice.short_tok_s);
+  if (choice.draft_tok_s > 0) {
+    text += fmt::format(
+        "If {:.0f} % of the draft layer's guesses are right, one stream has {:.1f} tok/s there. ",
+        100 * request.draft_right, choice.draft_tok_s);
+  }
   text += time_text(choice) + shares_text(cluster, choice) + alternatives_text(cluster, plan) +
           next_text(plan);
   if (facts.config.experts.count > 0 &&

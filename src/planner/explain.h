@@ -8,7 +8,8 @@
 namespace lockstep {
 
 // One paragraph about `plan.fitting.front()`, or about what is lacking if nothing fits.
-std::string explain(const ModelFacts& facts, const ClusterFacts& cluster, const ModelPlan& plan);
+std::string explain(const ModelFacts& facts, const ClusterFacts& cluster,
+                    const PlanRequest& request, const ModelPlan& plan);
 
 // "tensor over 4 machines", "2 replicas of 2 machines each (tensor)".
 std::string placement_text(const Placement& placement);

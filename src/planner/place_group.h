@@ -17,10 +17,14 @@
 
 namespace lockstep {
 
+// Published shares of the first guesses are 0.6 to 0.85; later ones are right less often.
+inline constexpr double kDraftRight = 0.65;
+
 struct PlanRequest {
   LoadLimits limits;
-  int prompt_tokens = 512;    // for which the time to the first token is predicted
-  bool is_one_group = false;  // no replicas
+  int prompt_tokens = 512;           // for which the time to the first token is predicted
+  bool is_one_group = false;         // no replicas
+  double draft_right = kDraftRight;  // of the draft layer's guesses
 };
 
 struct GroupPlan {
@@ -32,6 +36,7 @@ struct GroupPlan {
   double decode_tok_s = 0;     // of one stream at the whole context
   double short_tok_s = 0;      // of one stream at its beginning
   double total_tok_s = 0;      // of all streams together, at the whole context
+  double draft_tok_s = 0;      // of one stream there, with guesses of the draft layer; 0: none
   double first_token_s = 0;    // 0: not known
   double joule_per_token = 0;  // 0: not known
 };

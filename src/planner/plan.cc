@@ -165,6 +165,7 @@ class Search {
         plan.token = group.token;
         plan.decode_tok_s = group.decode_tok_s;
         plan.short_tok_s = group.short_tok_s;
+        plan.draft_tok_s = group.draft_tok_s;
       }
       plan.total_tok_s += group.total_tok_s;
       plan.first_token_s = std::max(plan.first_token_s, group.first_token_s);
@@ -261,7 +262,7 @@ Result<ModelPlan> plan_model(const ModelFacts& facts, const ClusterFacts& cluste
   std::stable_sort(plan.refused.begin(), plan.refused.end(),
                    [](const auto& a, const auto& b) { return a.lacking_bytes < b.lacking_bytes; });
   put_choice_first(plan.fitting);
-  plan.explanation = explain(facts, cluster, plan);
+  plan.explanation = explain(facts, cluster, request, plan);
   return plan;
 }
 

@@ -49,7 +49,7 @@ PartLoad part_load(const GroupView& group, const StageView& stage, const RankLoa
     add(load.classes[i], stage.class_layers[i], fed.tokens);
   }
   if (stage.layers.begin == 0) add(load.entry, 1, fed.tokens);
-  if (stage.layers.end == group.facts.config.layers) add(load.head, 1, fed.outputs);
+  if (stage.layers.end >= group.facts.config.layers) add(load.head, 1, fed.outputs);
   return sum;
 }
 
@@ -227,6 +227,34 @@ StepTime token_time(const GroupView& group, const DecodeStep& step) {
 
 double tokens_per_s(const GroupView& group, const DecodeStep& step) {
   return 1e6 * step.streams / cycle_us(group, step);
+}
+
+DraftSpeed draft_speed(const GroupView& group, int positions, double right) {
+  const ModelConfig& config = group.facts.config;
+  if (!config.has_draft_layer() || group.stages.size() > 1) return {};
+  const StageView& model = group.stages.front();
+  // The layer by itself, which has the embeddings and the head too.
+  StageView layer = model;
+  layer.layers = {config.layers, config.layers + 1};
+  layer.class_layers.assign(layer.class_layers.size(), 0);
+  layer.class_layers[group.facts.class_of.back()] = 1;
+  const auto time = [&](const StageView& stage, int tokens) {
+    const Fed fed{.tokens = tokens,
+                  .outputs = tokens,
+                  .state_reads = 1,
+                  .positions = static_cast<double>(positions)};
+    return fed_stage_time(group, stage, fed).total();
+  };
+  DraftSpeed best;
+  double tokens = 1, chance = 1;
+  for (int guesses = 0; guesses <= kLayerGuessesMax; ++guesses) {
+    const double passes = std::max(1, guesses);  // also without guesses it sees each token
+    const double speed = 1e6 * tokens / (time(model, 1 + guesses) + passes * time(layer, 1));
+    if (speed > best.tokens_per_s) best = {guesses, speed};
+    chance *= right;
+    tokens += chance;
+  }
+  return best;
 }
 
 double prompt_us(const GroupView& group, int prompt_tokens, int batch_tokens_max) {

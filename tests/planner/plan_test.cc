@@ -373,6 +373,50 @@ ClusterFacts unequal_cluster(int size) {
 }  // namespace
 
 // About 15 to 50 ms of one processor, as the message shows.
+TEST_CASE("a draft layer makes more tokens in a step the more of its guesses are right") {
+  const auto facts_with = [](const char* shape) {
+    const auto model = open_with_draft_layer(shape_model_text({.shape = shape, .format = "int4"}));
+    REQUIRE(model.ok());
+    REQUIRE(model.value().config.has_draft_layer());
+    return model_facts(model.value()).value();
+  };
+  const ModelFacts facts = facts_with("glm-4.5-air");
+  const auto drafted = [&](const char* link, double right) {
+    const ClusterFacts cluster = cluster_of_machines({2, profile("mac-studio-m3-ultra")}, link);
+    auto plan = plan_model(facts, cluster, {.limits = {.context = 4096}, .draft_right = right});
+    REQUIRE(plan.ok());
+    return plan.value();
+  };
+  double before = 0;
+  for (const double right : {0.0, 0.3, 0.6, 0.9, 1.0}) {
+    CAPTURE(right);
+    const ModelPlan plan = drafted("tb5-rdma", right);
+    const PlannedPlacement& choice = plan.fitting.front();
+    const double gain = choice.draft_tok_s / choice.decode_tok_s;
+    CHECK(gain > before);
+    before = gain;
+    if (right == 0) CHECK(gain > 0.9);  // each token takes its entry, and no guess is made
+    if (right == 0) CHECK(gain < 1);
+    if (right == 1) CHECK(gain > 2);
+    CHECK(plan.explanation.find("guesses are right") != std::string::npos);
+    for (const PlannedPlacement& other : plan.fitting) {
+      const bool is_pipeline = other.placement.kind == PlacementKind::kPipeline;
+      CHECK((other.draft_tok_s == 0) == is_pipeline);
+    }
+  }
+  // A step of several tokens waits for as many exchanges as one of one token.
+  const PlannedPlacement near =
+      find_kind(drafted("tb5-rdma", 0.8).fitting, PlacementKind::kTensor, 2);
+  const PlannedPlacement far = find_kind(drafted("tb-tcp", 0.8).fitting, PlacementKind::kTensor, 2);
+  CHECK(far.draft_tok_s / far.decode_tok_s > near.draft_tok_s / near.decode_tok_s);
+  const ModelPlan without = plan_of(
+      facts_of("glm-4.5-air", "int4"),
+      cluster_of_machines({2, profile("mac-studio-m3-ultra")}, "tb5-rdma"), {.context = 4096});
+  CHECK(find_kind(without.fitting, PlacementKind::kTensor, 2).decode_tok_s == near.decode_tok_s);
+  CHECK(without.fitting.front().draft_tok_s == 0);
+  CHECK(without.explanation.find("guesses") == std::string::npos);
+}
+
 TEST_CASE("twice the machines, up to sixteen, take a few times the work to plan") {
   constexpr double kGrowthMax = 16;  // as the fourth power; all sets of machines would be 2^8
   const ClusterFacts eight = unequal_cluster(8), sixteen = unequal_cluster(16);

@@ -72,7 +72,7 @@ Result<OpenedModel> open_subject(const PlanCommandFlags& flags, PlanSubject& sub
   ShapeFlags shape = flags.shape;
   shape.shape = model;
   subject.format = TRY(format_of(shape));
-  return open_model(shape_model_text({.shape = model, .format = subject.format}));
+  return open_with_draft_layer(shape_model_text({.shape = model, .format = subject.format}));
 }
 
 Status run_plan(const PlanCommandFlags& flags) {
@@ -155,6 +155,12 @@ void add_plan_command(CLI::App& app, Command& chosen) {
       ->add_option("--streams", flags->request.limits.streams,
                    "streams at the same time (default 1); with more, their speed together counts")
       ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--draft-right", flags->request.draft_right,
+                   fmt::format("the share of the draft layer's guesses that are right, of those "
+                               "whose predecessors are (default {})",
+                               kDraftRight))
+      ->check(CLI::Range(0.0, 1.0));
   command
       ->add_option("--prompt", flags->request.prompt_tokens,
                    "length of the prompt whose first token is timed (default 512)")

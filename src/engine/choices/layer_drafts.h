@@ -3,9 +3,6 @@
 
 namespace lockstep {
 
-// More guesses in a step seldom pay: each is made from the one before.
-inline constexpr int kLayerGuessesMax = 6;
-
 struct LayerDrafts {
   // The share of guesses that were right, of those whose predecessors were.
   double right = 0.6;

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "engine/schedule/scheduler.h"
+#include "model/config/run_limits.h"
 
 namespace lockstep {
 

@@ -9,6 +9,8 @@
 
 namespace lockstep {
 
+// Guesses of the draft layer in a step: more seldom pay, as each is made from the one before.
+inline constexpr int kLayerGuessesMax = 6;
 inline constexpr int kSequencesDefault = 8;
 inline constexpr int kBatchTokensDefault = 512;  // of one step
 // Positions of a sequence: enough to chat, without the memory for a model's longest.

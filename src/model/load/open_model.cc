@@ -88,7 +88,11 @@ Result<OpenedModel> open_model(const std::string& model, PartialFiles partial) {
     return OpenedModel{std::move(config), std::move(source)};
   }
   const ShapeModel shape = TRY(parse_shape_model(model));
-  auto source = TRY(open_random_source(shape.format, random_tensors(config)));
+  ModelConfig stored = config;
+  if (config.predicting_layers > 0 && !config.architecture->draft.weights.empty()) {
+    add_draft_layer(stored);
+  }
+  auto source = TRY(open_random_source(shape.format, random_tensors(stored)));
   return OpenedModel{std::move(config), std::move(source)};
 }
 

@@ -41,7 +41,8 @@ TokenCosts token_costs(const ModelConfig& config, const ModelSummary& summary) {
     (is_whole(part.weight_class) ? costs.whole_bytes : costs.cut_bytes) += bytes;
   }
   double vectors = 0;
-  for (const LayerTraits& layer : config.traits) {
+  for (int index = 0; index < config.layers; ++index) {
+    const LayerTraits& layer = config.layer(index);
     costs.kernels += kernels_of(layer);
     vectors += 1 + layer.feed_forward_sums();
   }
