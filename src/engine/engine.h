@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "collective/group/group.h"
+#include "engine/draft_counts.h"
 #include "engine/group_spec.h"
 #include "engine/pages/page_store_counts.h"
 #include "engine/request_event.h"
@@ -104,13 +105,6 @@ struct LoadReport {
   std::string device;            // Device::description()
 };
 
-// Guesses of the draft layer so far.
-struct DraftCounts {
-  uint64_t steps = 0;  // with guesses
-  uint64_t guesses = 0;
-  uint64_t right = 0;
-};
-
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -120,7 +114,8 @@ class Engine {
   // Any thread. Empty if this rank keeps no pages on disk.
   virtual std::optional<PageStoreCounts> page_store_counts() const { return {}; }
 
-  // Rank 0 only, in the thread of run() or when it has returned.
+  // Rank 0's in this epoch; in the thread of run() or when it has returned. Progress has those of
+  // all epochs.
   virtual DraftCounts draft_counts() const { return {}; }
 
   // Rank 0 only, any thread. Outcomes are reported as events.

@@ -102,6 +102,18 @@ TEST_CASE("metrics: disk use of a model is shown if it has any") {
   CHECK(text.find(R"(lockstep_page_store_bytes{model="other"})") == std::string::npos);
 }
 
+TEST_CASE("metrics: guesses of a draft layer are counted where there is one") {
+  ModelStatus drafts, other;
+  drafts.name = "drafts";
+  drafts.drafts = DraftCounts{.steps = 10, .guesses = 30, .right = 21};
+  other.name = "other";
+  const std::string text = node_metrics({.models = {drafts, other}});
+  CHECK(has_line(text, R"(lockstep_draft_steps_total{model="drafts"} 10)"));
+  CHECK(has_line(text, R"(lockstep_draft_guesses_total{model="drafts"} 30)"));
+  CHECK(has_line(text, R"(lockstep_draft_right_total{model="drafts"} 21)"));
+  CHECK(text.find(R"(lockstep_draft_steps_total{model="other"})") == std::string::npos);
+}
+
 TEST_CASE("metrics: a node reports its requests, models, cluster and power") {
   FakeCluster cluster;
   Served server(milliseconds(60'000), &cluster);

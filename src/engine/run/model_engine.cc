@@ -23,6 +23,7 @@ void ModelEngine::begin_epoch() {
   scheduler_ = std::make_unique<Scheduler>(limits_, disk_ ? &*disk_ : nullptr);
   budget_ = std::make_unique<StepBudget>(limits_.sequences_max);
   link_turns_.emplace(pipeline_->group(), measure_links_every_, std::chrono::steady_clock::now());
+  counted_ = {};
   if (sampler_) sampler_->slots().clear();
   grammars_ = std::make_unique<GrammarCache>(*grammar_maker_);
   if (pipeline_->is_leader()) {
@@ -186,6 +187,15 @@ Result<StepResult> ModelEngine::compute(const StageWork& work) {
 Result<DraftOutcome> ModelEngine::make_drafts() {
   if (!draft_passes_) return Error{ErrorCode::kCorrupt, "rank 0 wants guesses of a draft layer"};
   return draft_passes_->run(step_);
+}
+
+void ModelEngine::count_drafts() {
+  const DraftCounts now = scheduler_->draft_counts();
+  if (!progress_ || now == counted_) return;
+  progress_->draft_steps.fetch_add(now.steps - counted_.steps, std::memory_order_relaxed);
+  progress_->draft_guesses.fetch_add(now.guesses - counted_.guesses, std::memory_order_relaxed);
+  progress_->draft_right.fetch_add(now.right - counted_.right, std::memory_order_relaxed);
+  counted_ = now;
 }
 
 Status ModelEngine::apply_orders(ChoiceOrders& orders) {

@@ -102,6 +102,7 @@ class ModelEngine final : public Engine {
   // One stage's part of step_. The result is empty except on the last stage's first rank.
   Result<StepResult> compute(const StageWork& work);
   Result<DraftOutcome> make_drafts();
+  void count_drafts();
   // Applies the step's orders about single sequences, on the ranks that choose tokens.
   Status apply_orders(ChoiceOrders& orders);
   Status broadcast();
@@ -117,6 +118,7 @@ class ModelEngine final : public Engine {
   std::optional<PageMover> mover_;
   std::unique_ptr<Sampler> sampler_;         // in the last stage
   std::optional<DraftPasses> draft_passes_;  // if the draft layer is used
+  DraftCounts counted_;                      // of this epoch, in progress_ already
   SchedulerLimits limits_;
   Inbox inbox_;
   std::unique_ptr<PageStore> store_;  // null: none; destroyed before the inbox, which it wakes

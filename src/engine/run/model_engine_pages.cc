@@ -35,6 +35,7 @@ Status ModelEngine::complete(const StepResult& result, const EventSink& events) 
     log_warn("pages of state are not kept on disk: a rank of the group has no store for them");
   }
   TRY(scheduler_->complete(result.choices, result.hidden, events, moved, result.drafted));
+  count_drafts();
   if (moved.saved > 0) failed_saves_ = 0;
   if (!scheduler_->take_save_failed()) return Ok{};
   save_again_ = Clock::now() + kSaveRetryMin * (1 << std::min(failed_saves_++, kRetryDoublingsMax));

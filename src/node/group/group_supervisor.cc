@@ -129,6 +129,12 @@ void GroupSupervisor::on_page_counts(int rank, const PageStoreCounts& counts) {
   status_.pages = counts;
 }
 
+// Only rank 0 counts.
+void GroupSupervisor::on_draft_counts(const DraftCounts& counts) {
+  const std::lock_guard lock(mutex_);
+  status_.drafts = counts;
+}
+
 // The lower rank of a pair reports for both directions.
 void GroupSupervisor::on_link_readings(int rank, std::span<const LinkReading> links) {
   const std::lock_guard lock(mutex_);

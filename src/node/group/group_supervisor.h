@@ -127,6 +127,7 @@ class GroupSupervisor final : public ModelService, private WorkerEvents {
 
   void on_event(RequestEvent event) override { requests_.take(std::move(event)); }
   void on_page_counts(int rank, const PageStoreCounts& counts) override;
+  void on_draft_counts(const DraftCounts& counts) override;
   void on_link_readings(int rank, std::span<const LinkReading> links) override;
   void on_load_bytes(const LoadBytes& bytes) override;
 

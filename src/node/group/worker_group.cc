@@ -208,6 +208,9 @@ Status WorkerGroup::handle(int rank, const ControlFrame& frame, WorkerEvents& ev
     case Message::kPages:
       events.on_page_counts(rank, TRY(decode_page_counts(frame.payload)));
       return Ok{};
+    case Message::kDrafts:
+      events.on_draft_counts(TRY(decode_draft_counts(frame.payload)));
+      return Ok{};
     case Message::kLinks:
       events.on_link_readings(rank, TRY(decode_link_readings(frame.payload)));
       return Ok{};

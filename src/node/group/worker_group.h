@@ -34,6 +34,7 @@ class WorkerEvents {
   virtual ~WorkerEvents() = default;
   virtual void on_event(RequestEvent event) = 0;  // of rank 0's engine
   virtual void on_page_counts(int /*rank*/, const PageStoreCounts&) {}
+  virtual void on_draft_counts(const DraftCounts&) {}
   virtual void on_link_readings(int /*rank*/, std::span<const LinkReading>) {}
   virtual void on_load_bytes(const LoadBytes&) {}  // of all ranks together, once all know theirs
   virtual void on_times(int /*rank*/, const CollectiveTimes&) {}

@@ -70,6 +70,7 @@ struct ModelStatus {
   std::string identity;                   // as in LoadReport; empty also while it is not known
   int running = 0;                        // requests that have not ended
   std::optional<PageStoreCounts> pages;   // on rank 0's disk; none: not known, or no pages are kept
+  std::optional<DraftCounts> drafts;      // of its draft layer; none: it has made no guess
   Pooling pooling = Pooling::kLast;       // how the model makes embeddings
   std::optional<ModelLoading> loading{};  // none: it is not loaded now, or not known
   std::vector<RankStatus> ranks;

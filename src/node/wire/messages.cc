@@ -186,6 +186,15 @@ Result<PageStoreCounts> decode_page_counts(std::string_view payload) {
   return take<PageStoreCounts>(payload);
 }
 
+std::string encode_draft_counts(const DraftCounts& counts) {
+  return pack(counts);
+}
+
+Result<DraftCounts> decode_draft_counts(std::string_view payload) {
+  if (payload.size() != sizeof(DraftCounts)) return corrupt_message("count of guesses");
+  return take<DraftCounts>(payload);
+}
+
 std::string encode_id(uint64_t request) {
   return pack(request);
 }

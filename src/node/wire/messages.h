@@ -37,13 +37,14 @@ enum class Message : uint8_t {
   kReady,        // EpochReport: it has joined
   kLeft,         // why it is no longer in an epoch; exactly one for each kJoin
   kHeartbeat,
-  kEvent,  // a RequestEvent of rank 0's engine, see event_codec.h
-  kTimes,  // results of a bench
-  kPairs,  // results of a probe
-  kFatal,  // why this worker is about to exit
-  kPages,  // PageStoreCounts, when they have changed
-  kBytes,  // LoadBytes, while a model is loaded, when they have changed
-  kLinks,  // LinkReading of its links, when they have changed
+  kEvent,   // a RequestEvent of rank 0's engine, see event_codec.h
+  kTimes,   // results of a bench
+  kPairs,   // results of a probe
+  kFatal,   // why this worker is about to exit
+  kPages,   // PageStoreCounts, when they have changed
+  kBytes,   // LoadBytes, while a model is loaded, when they have changed
+  kLinks,   // LinkReading of its links, when they have changed
+  kDrafts,  // DraftCounts of rank 0, when they have changed
 };
 
 // How a worker finds the other ranks of an epoch. Sent with the descriptors of its links' memory,
@@ -113,6 +114,9 @@ Result<std::vector<LinkReading>> decode_link_readings(std::string_view payload);
 
 std::string encode_page_counts(const PageStoreCounts& counts);
 Result<PageStoreCounts> decode_page_counts(std::string_view payload);
+
+std::string encode_draft_counts(const DraftCounts& counts);
+Result<DraftCounts> decode_draft_counts(std::string_view payload);
 
 std::string encode_id(uint64_t request);
 Result<uint64_t> decode_id(std::string_view payload);

@@ -150,6 +150,13 @@ void WorkerControl::beat() {
     push(Message::kPages, encode_page_counts(*pages));
     told_page_counts_ = *pages;
   }
+  const DraftCounts drafts{progress_.draft_steps.load(std::memory_order_relaxed),
+                           progress_.draft_guesses.load(std::memory_order_relaxed),
+                           progress_.draft_right.load(std::memory_order_relaxed)};
+  if (drafts != told_drafts_) {
+    push(Message::kDrafts, encode_draft_counts(drafts));
+    told_drafts_ = drafts;
+  }
   if (links != told_links_) {
     push(Message::kLinks, encode_link_readings(links));
     told_links_ = std::move(links);

@@ -81,6 +81,7 @@ class WorkerControl {
   WakePipe wake_;
   FrameReader reader_;                   // the thread's
   PageStoreCounts told_page_counts_;     // the thread's
+  DraftCounts told_drafts_;              // likewise
   LoadBytes told_bytes_;                 // likewise
   std::vector<LinkReading> told_links_;  // likewise
   Progress progress_;

@@ -156,6 +156,20 @@ void add_pages(MetricsText& text, const std::vector<ModelStatus>& models) {
        "Pages that could not be written, or were found broken.", &PageStoreCounts::dropped);
 }
 
+void add_drafts(MetricsText& text, const std::vector<ModelStatus>& models) {
+  const auto each = [&](std::string_view name, std::string_view meaning,
+                        uint64_t DraftCounts::*count) {
+    text.head(name, "counter", meaning);
+    for (const ModelStatus& model : models) {
+      if (model.drafts) text.value(name, label("model", model.name), (*model.drafts).*count);
+    }
+  };
+  each("lockstep_draft_steps_total", "Steps for which the model's draft layer guessed tokens.",
+       &DraftCounts::steps);
+  each("lockstep_draft_guesses_total", "Tokens that it guessed.", &DraftCounts::guesses);
+  each("lockstep_draft_right_total", "Those that were right.", &DraftCounts::right);
+}
+
 void add_streams(MetricsText& text, const StreamFigures& streams) {
   const auto one = [&](std::string_view name, std::string_view type, std::string_view meaning,
                        uint64_t value) {
@@ -216,6 +230,7 @@ std::string node_metrics(const NodeFigures& figures) {
   add_streams(text, figures.streams);
   add_models(text, figures.models);
   add_pages(text, figures.models);
+  add_drafts(text, figures.models);
   if (figures.cluster) add_cluster_metrics(text, *figures.cluster);
   return text.take();
 }

@@ -1,0 +1,16 @@
+// How often a model's draft layer has guessed, and how often it was right. For display.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+struct DraftCounts {
+  uint64_t steps = 0;  // with guesses
+  uint64_t guesses = 0;
+  uint64_t right = 0;
+
+  bool operator==(const DraftCounts&) const = default;
+};
+
+}  // namespace lockstep
