@@ -9,6 +9,7 @@
 
 #include "json/json_file.h"
 #include "model/config/config.h"
+#include "model/load/open_model.h"
 #include "model/load/weight_table.h"
 #include "model/quantise/quantising.h"
 #include "support/temporary_folder.h"
@@ -54,22 +55,24 @@ Error refusal(const QuantiseModelOptions& options) {
 TEST_CASE("a written folder has the matrices that quantising on load gives, to the bit") {
   for (const char* name : {"llama3-bf16-tied", "llama3-f16-sharded", "llama-f32", "qwen2-bf16",
                            "qwen3moe-bf16", "deepseekv3-bf16", "glm4moe-bf16", "minimaxm2-bf16",
-                           "gemma4-moe-bf16", "gemma4-e-bf16", "glmdsa-bf16"}) {
+                           "gemma4-moe-bf16", "gemma4-e-bf16", "glmdsa-bf16", "mtp-glm4moe-bf16",
+                           "mtp-deepseekv3-bf16", "mtp-qwen3next-bf16", "mtp-qwen35-bf16"}) {
     CAPTURE(name);
     const TemporaryFolder work;
     const fs::path to = work.path() / "out";
     quantised(golden(name), to, 4);
-    const auto config = read_config(to);
-    REQUIRE(config.ok());
-    const auto written = open_weight_source(to);
-    REQUIRE_MESSAGE(written.ok(), written.error().message);
+    const auto opened = open_with_draft_layer(to.string());
+    REQUIRE_MESSAGE(opened.ok(), opened.error().message);
+    const ModelConfig& config = opened.value().config;
+    CHECK(config.has_draft_layer() == std::string_view(name).starts_with("mtp-"));
+    const auto& written = opened.value().source;
     const auto original = open_weight_source(golden(name));
     REQUIRE(original.ok());
-    const auto on_load = quantising_source(original.value(), config.value(), {.bits = 4});
-    for (const Weight& weight : weight_table(config.value())) {
+    const auto on_load = quantising_source(original.value(), config, {.bits = 4});
+    for (const Weight& weight : weight_table(config)) {
       CAPTURE(weight.name);
       if (weight.is_vector) {
-        const auto a = written.value()->vector(weight.name, weight.expert, weight.rows);
+        const auto a = written->vector(weight.name, weight.expert, weight.rows);
         const auto b = on_load->vector(weight.name, weight.expert, weight.rows);
         REQUIRE(a.ok());
         REQUIRE(b.ok());
@@ -81,7 +84,7 @@ TEST_CASE("a written folder has the matrices that quantising on load gives, to t
                                   .stack_index = weight.expert,
                                   .rows = weight.rows,
                                   .columns = weight.columns};
-      const auto a = written.value()->matrix(request), b = on_load->matrix(request);
+      const auto a = written->matrix(request), b = on_load->matrix(request);
       REQUIRE_MESSAGE(a.ok(), a.error().message);
       REQUIRE(b.ok());
       CHECK(a.value().format == b.value().format);

@@ -11,6 +11,7 @@
 #include "base/files/mapped_file.h"
 #include "gguf/gguf_model.h"
 #include "json/json_file.h"
+#include "model/load/open_model.h"
 #include "model/quantise/quantise_plan.h"
 #include "model/quantise/quantising.h"
 #include "weights/weight_source.h"
@@ -224,9 +225,11 @@ Result<QuantiseReport> quantise_model(const QuantiseModelOptions& options) {
                                               " is a GGUF file; only folders with safetensors "
                                               "files and a config.json can be quantised"};
   }
-  const ModelConfig config = TRY(read_config(options.from));
+  OpenedModel opened{TRY(read_config(options.from)), TRY(open_weight_source(options.from))};
+  TRY(use_draft_layer(opened));
+  const ModelConfig& config = opened.config;
   const auto source = quantising_source(
-      TRY(open_weight_source(options.from)), config,
+      opened.source, config,
       {.bits = options.bits, .requantises = options.requantises, .threads = options.threads});
   TRY(check_place(to));
   Json json = TRY(read_json_file(options.from / kConfig));
