@@ -185,6 +185,25 @@ TEST_CASE("the draft layer's logits are the golden ones, with the same bits howe
   }
 }
 
+TEST_CASE("a draft layer that is quantised has the same bits over any ranks") {
+  for (const char* name : kDraftGoldenCases) {
+    CAPTURE(name);
+    const std::string folder = golden_folder(name);
+    const GenerateRequest request = draft_request(read_golden(folder).prompt);
+    const Answer reference = run_drafting(folder, {.bits = 4}, {request}).answers[0];
+    REQUIRE(reference.error == "");
+    CHECK(reference.draft_logits.size() == request.prompt.size() + kTokens - 2);
+    for (Variant variant : variants()) {
+      variant.setup.bits = 4;
+      GenerateRequest varied = request;
+      varied.chunk = variant.chunk;
+      const Answer answer = run_drafting(folder, variant.setup, {varied}).answers[0];
+      CHECK_MESSAGE(same_bits(answer, reference), variant.name);
+      CHECK_MESSAGE(same_draft_bits(answer, reference), variant.name);
+    }
+  }
+}
+
 TEST_CASE("three guesses in every step are as often right as in the references") {
   for (const char* name : kDraftGoldenCases) {
     CAPTURE(name);
