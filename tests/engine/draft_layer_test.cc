@@ -254,6 +254,45 @@ TEST_CASE("guesses change no request's answer, whatever is guessed and however i
   }
 }
 
+TEST_CASE("pages with a draft layer's entries are saved and go on from the disk") {
+  const TemporaryFolder work, cache;
+  const std::string folder = (work.path() / "planted").string();
+  write_planted_drafts(kPlanted, true, folder);
+  GenerateRequest request{.prompt = {}, .max_tokens = 70};
+  for (int32_t i = 0; i < 200; ++i) request.prompt.push_back(1 + i * 7 % 150);
+  const Answer serial = run_ranks(folder, {}, {request}).answers[0];
+  REQUIRE(serial.tokens.size() == 70);
+  Setup setup{.cache_folders = {cache.path().string()}};
+  GenerateRequest stopped = request;
+  stopped.stop_ids = {serial.tokens[50]};
+  const Answer first = run_drafting(folder, setup, {stopped}).answers[0];
+  CHECK(first.reason == FinishReason::kStop);
+  for (const std::vector<double>& shares : {std::vector<double>{1}, std::vector<double>{2, 1}}) {
+    setup.shares = shares;
+    const Drafted drafted = run_drafting(folder, setup, {request});
+    CHECK(same_bits(drafted.answers[0], serial));
+    CHECK(drafted.answers[0].cached_tokens >= 128);
+    CHECK(drafted.counts.right == drafted.counts.guesses);
+  }
+}
+
+TEST_CASE("the layer's logits are reported only of the requests that want them") {
+  const std::string folder = golden_folder("mtp-deepseekv3-bf16");
+  const GenerateRequest wants = draft_request(read_golden(folder).prompt);
+  GenerateRequest guesses{.prompt = {5, 6, 7, 8}, .max_tokens = 60};
+  const Answer alone = run_drafting(folder, {}, {wants}).answers[0];
+  for (const std::vector<double>& shares : {std::vector<double>{1}, std::vector<double>{2, 1}}) {
+    const Drafted both =
+        run_drafting(folder, {.shares = shares, .layer_guesses = 2}, {guesses, wants, guesses});
+    CHECK(same_draft_bits(both.answers[1], alone));
+    CHECK(both.answers[0].draft_logits.empty());
+    const Drafted two =
+        run_drafting(folder, {.shares = shares, .layer_guesses = 2}, {guesses, wants});
+    CHECK(same_draft_bits(two.answers[1], alone));
+    CHECK(two.counts.guesses > 0);
+  }
+}
+
 TEST_CASE("a draft layer that is always right, and one that never is") {
   const TemporaryFolder work;
   for (const bool is_right : {true, false}) {

@@ -120,3 +120,28 @@ TEST_CASE("the layer's logits are refused where there is none") {
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().code == ErrorCode::kUnsupported);
 }
+
+TEST_CASE("pages are saved after a request that ends with guesses, and go on from the disk") {
+  const GenerateRequest plain = request_of(fake_text(300, 4), 200, kRepeatingSeed);
+  const FakeAnswer expected = serial(plain);
+  uint64_t guesses = 0;
+  // Ends with each of some tokens, and so at any place of a step's guesses.
+  for (size_t last = 40; last < 80; ++last) {
+    CAPTURE(last);
+    GenerateRequest request = plain;
+    request.stop_ids = {expected.tokens[last]};
+    FakeDisk disk;
+    FakeEngine engine(drafting_limits(), &disk);
+    const FakeAnswer answer = engine.ask(1, request);
+    CHECK(answer.end == "stop");
+    guesses += engine.scheduler.draft_counts().guesses;
+    const int saved = engine.save();
+    CHECK(saved >= 300 / kPagePositions);
+    // The pages lack the entries of the request's last step: guesses may be worse, but no more.
+    FakeEngine later(drafting_limits(), &disk);
+    later.pages.checks_entries = false;
+    CHECK(later.ask(1, plain).tokens == expected.tokens);
+    CHECK(later.answer(1).cached_tokens >= 256);
+  }
+  CHECK(guesses > 0);
+}

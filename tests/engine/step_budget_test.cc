@@ -148,6 +148,14 @@ TEST_CASE("guesses are made as far as they pay, and measured again now and then"
   CHECK(settled(0.1, 0.9) > settled(0.3, 0.9));
   CHECK(settled(0.1, 0.9) > settled(0.1, 0.5));
   CHECK(settled(0.9, 0.5) <= 1);  // a try
+  // The step after a prompt, in which the layer sees all of it, says nothing of decoding.
+  StepBudget beginning(8);
+  beginning.observe({.decoding = 1, .drafted = 400}, 3.0);
+  CHECK(beginning.guesses(1, 0.9, 6) == 0);
+  beginning.observe({.decoding = 1, .drafted = 1}, 0.02);
+  const int before = beginning.guesses(1, 0.5, 6);
+  beginning.observe({.decoding = 1, .guesses = 1, .by_layer = true, .drafted = 400}, 3.0);
+  CHECK(beginning.guesses(1, 0.5, 6) == before);
   StepBudget costly(8);
   int steps_with = 0;
   for (int step = 0; step < 1000; ++step) {

@@ -43,6 +43,44 @@ TEST_CASE("layers that predict further tokens follow the others and are left out
   CHECK(open_model(named.path()).ok());
 }
 
+TEST_CASE("a draft layer is used if it is whole, and else left out with the reason") {
+  const auto opened = [](const std::string& path) {
+    auto model = open_with_draft_layer(path);
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    return model.value();
+  };
+  CHECK(opened(golden_folder("mtp-glm4moe-bf16")).config.has_draft_layer());
+  CHECK(opened(golden_folder("mtp-glm4moe-bf16")).draft_problem.empty());
+  const OpenedModel without = opened(golden_folder("llama3-bf16"));
+  CHECK_FALSE(without.config.has_draft_layer());
+  CHECK(without.draft_problem.empty());
+  const std::string layer =
+      "model.layers." + std::to_string(opened(golden_folder("mtp-glm4moe-bf16")).config.layers);
+  for (const char* name : {".mlp.experts.1.up_proj.weight", ".enorm.weight",
+                           ".self_attn.o_proj.weight", ".shared_head.norm.weight"}) {
+    CAPTURE(name);
+    ModelCopy copy(golden_folder("mtp-glm4moe-bf16"));
+    copy.rename_tensor(layer + name, layer + ".x.weight");
+    const OpenedModel model = opened(copy.path());
+    CHECK_FALSE(model.config.has_draft_layer());
+    CHECK(model.draft_problem.find(name) != std::string::npos);
+  }
+  ModelCopy copy(golden_folder("mtp-glm4moe-bf16"));
+  copy.rename_tensor(layer + ".eh_proj.weight", layer + ".x.weight");
+  CHECK(opened(copy.path()).draft_problem.empty());  // then it has none
+}
+
+TEST_CASE("a draft layer with a name of its own is not one of the layers that are counted") {
+  ModelCopy copy(golden_folder("mtp-qwen3next-bf16"));
+  CHECK(open_model(copy.path()).ok());
+  const int layers = open_model(copy.path()).value().config.layers;
+  copy.change_config("mtp_num_hidden_layers", 1);
+  CHECK(open_model(copy.path()).ok());
+  copy.change_config("num_hidden_layers", layers - 1);
+  copy.change_config("layer_types", Json());
+  CHECK_FALSE(open_model(copy.path()).ok());
+}
+
 TEST_CASE("a missing latent attention tensor is reported under its usual name") {
   ModelCopy copy(golden_folder("deepseekv3-bf16"));
   copy.rename_tensor("model.layers.1.self_attn.kv_b_proj.weight",

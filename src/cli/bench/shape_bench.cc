@@ -75,7 +75,8 @@ Status check_memory(const Plan& plan, const ModelBenchFlags& flags, int ranks) {
   const KvKind kv = kv_of(flags.group.spec.exact, flags.group.spec.kv);
   uint64_t needed = kProbeBytes;
   for (const std::string& text : plan.models) {
-    const OpenedModel model = TRY(open_model(text));
+    const bool drafts = flags.group.spec.draft_layer;
+    const OpenedModel model = TRY(drafts ? open_with_draft_layer(text) : open_model(text));
     needed += model.source->file_bytes() + static_cast<uint64_t>(ranks) * kOtherBytes +
               state_bytes(model.config, kv, flags.prompt_tokens + flags.new_tokens) +
               static_cast<uint64_t>(states_needed(flags.group.spec.sequences_max)) *

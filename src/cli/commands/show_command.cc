@@ -35,6 +35,7 @@ struct Shown {
   bool is_random = false;             // weights of a shape model: not on disk either
   uint64_t file_bytes = 0;
   bool has_draft_layer = false;
+  std::string draft_problem{};
   std::string weights_problem{};  // why the weights cannot be read
   TokenizerFacts tokenizer{};
   std::optional<TemplateFacts> chat_template{};
@@ -64,8 +65,9 @@ Result<Shown> show(const std::string& model) {
   }
   if (opened.ok()) {
     shown.file_bytes = opened.value().source->file_bytes();
-    shown.has_draft_layer =
-        use_draft_layer(opened.value()).ok() && opened.value().config.has_draft_layer();
+    use_draft_layer(opened.value());
+    shown.has_draft_layer = opened.value().config.has_draft_layer();
+    shown.draft_problem = opened.value().draft_problem;
   }
   shown.tokenizer = tokenizer_facts(model);
   shown.chat_template = chat_template_facts(model);
@@ -185,6 +187,7 @@ void print_shown_model(const Shown& shown) {
          fmt::format("{}, {} for each token", config.experts.count, config.experts.chosen));
   }
   if (shown.has_draft_layer) line("draft layer", "guesses further tokens");
+  if (!shown.draft_problem.empty()) line("draft layer", "left out: " + shown.draft_problem);
   line("vocabulary", fmt::format("{} tokens", config.vocab_size));
   line("context", fmt::format("{} tokens", config.positions_max));
   line("memory of 1k tokens", fmt::format("{}, keys and values in {}",

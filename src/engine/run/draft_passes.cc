@@ -17,7 +17,7 @@ Result<DraftOutcome> DraftPasses::run(Step& step) {
   }
   const auto wants_logits = [](const DraftOrders::Guesses& each) { return each.count == 0; };
   if (std::any_of(orders.guesses.begin(), orders.guesses.end(), wants_logits)) {
-    TRY(keep_logits(outputs, orders.pass.batch));
+    TRY(keep_logits(outputs, orders));
   }
   for (int made = 0; !continued_.empty();) {
     TRY(choose(outputs, continued_.size()));
@@ -61,7 +61,8 @@ Status DraftPasses::choose(const ModelOutputs& outputs, size_t count) {
   return Ok{};
 }
 
-Status DraftPasses::keep_logits(const ModelOutputs& outputs, const Batch& batch) {
+Status DraftPasses::keep_logits(const ModelOutputs& outputs, const DraftOrders& orders) {
+  const Batch& batch = orders.pass.batch;
   requests_.clear();
   for (const int32_t output : batch.outputs) {
     const auto row = static_cast<size_t>(output);
@@ -69,8 +70,10 @@ Status DraftPasses::keep_logits(const ModelOutputs& outputs, const Batch& batch)
                          .previous_token = batch.tokens[row],
                          .wants_logits = true});
   }
-  for (const SampledToken& choice : TRY(sampler_.choose(outputs.logits, requests_))) {
-    logits_.emplace_back(choice.logits.begin(), choice.logits.end());
+  const std::span<const SampledToken> rows = TRY(sampler_.choose(outputs.logits, requests_));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (orders.guesses[i].count > 0) continue;
+    logits_.emplace_back(rows[i].logits.begin(), rows[i].logits.end());
   }
   return Ok{};
 }

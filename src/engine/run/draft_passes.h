@@ -28,7 +28,8 @@ class DraftPasses {
  private:
   // The guess after each output of the last pass, into best_.
   Status choose(const ModelOutputs& outputs, size_t count);
-  Status keep_logits(const ModelOutputs& outputs, const Batch& batch);
+  // The rows that are wanted, on rank 0.
+  Status keep_logits(const ModelOutputs& outputs, const DraftOrders& orders);
   // Prepares the pass that continues the guesses which are not complete after `made`.
   void continue_guesses(const DraftOrders& orders, int made);
 

@@ -39,9 +39,13 @@ Status ModelEngine::load(const EngineOptions& options) {
   const GroupSpec& spec = options.spec;
   measure_links_every_ = options.measure_links_every;
   const auto partial = spec.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
-  OpenedModel opened = TRY(open_model(spec.model.string(), partial));
-  if (spec.draft_layer && pipeline_->place().stages == 1) TRY(use_draft_layer(opened));
+  const bool drafts = spec.draft_layer && pipeline_->place().stages == 1;
+  const OpenedModel opened = TRY(drafts ? open_with_draft_layer(spec.model.string(), partial)
+                                        : open_model(spec.model.string(), partial));
   const ModelConfig& config = opened.config;
+  if (!opened.draft_problem.empty() && pipeline_->is_leader()) {
+    log_info("{}: the draft layer is left out: {}", spec.model.string(), opened.draft_problem);
+  }
   if (config.has_vision && pipeline_->is_leader()) {
     log_info("{}: the part for images is left out; only text is supported", spec.model.string());
   }
@@ -135,7 +139,9 @@ Result<std::unique_ptr<PageStore>> ModelEngine::make_store(const EngineOptions& 
     return Error{ErrorCode::kUnsupported,
                  "with sums that are rounded on the wire they depend on how the model is cut"};
   }
-  const auto model = TRY(model_identity(options.spec));
+  GroupSpec spec = options.spec;
+  spec.draft_layer = model_->config().has_draft_layer();
+  const auto model = TRY(model_identity(spec));
   return PageStore::open({.folder = options.cache_folder,
                           .bytes_max = options.cache_disk_bytes,
                           .model = model,

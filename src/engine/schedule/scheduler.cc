@@ -158,6 +158,7 @@ bool Scheduler::plan(Step& step, const StepBudget* budget) {
   const bool has_planned = !planned.sequences.empty();
   if (has_planned) {
     if (limits_.has_draft_layer) plan_draft_pass(step, planned);
+    shape_.drafted = step.drafts.pass.batch.token_count();
     ++steps_planned_;
     in_flight_.push_back(std::move(planned));
   } else {
@@ -369,6 +370,8 @@ Status Scheduler::complete(std::span<const SampledToken> choices, std::span<cons
     }
   }
   step.sequences.clear();
+  step.drafted.clear();
+  step.draft_rows.clear();
   step.save.reset();
   spare_.push_back(std::move(step));
   return Ok{};

@@ -15,7 +15,7 @@ void Scheduler::guess(Sequence& sequence, int room, bool may_draft, int decoding
   sequence.guesses_by_layer = false;
   count = expect(sequence, room);
   if (count > 0 || !may_draft) return;
-  count = limits_.layer_guesses > 0 ? 0 : draft(sequence);
+  count = limits_.layer_guesses > 0 ? 0 : std::min(room, draft(sequence));
   if (count > 0) return;
   count = std::min(room, guess_by_layer(sequence, decoding, budget));
   sequence.guesses_by_layer = count > 0;
@@ -76,8 +76,6 @@ int Scheduler::expect(Sequence& sequence, int room) const {
 // The layer sees every token of the last batch whose successor is known, also those of sequences
 // that do not take part in this step: their hidden states are gone with the next batch.
 void Scheduler::plan_draft_pass(Step& step, PlannedStep& planned) {
-  planned.draft_rows.clear();
-  planned.drafted.clear();
   Batch& batch = step.drafts.pass.batch;
   for (const Undrafted& each : undrafted_) {
     Sequence& sequence = *each.sequence;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "model/config/run_limits.h"
+
 namespace lockstep {
 namespace {
 
@@ -42,6 +44,9 @@ int StepBudget::prompt_tokens(int decoding) const {
 
 void StepBudget::observe(StepShape shape, double seconds) {
   if (seconds <= 0) return;
+  // A step after a prompt is not what decoding takes: the draft layer sees the prompt in it.
+  const int usual = shape.decoding * (1 + kLayerGuessesMax);
+  if (shape.prompt_tokens == 0 && shape.drafted > usual) return;
   if (shape.by_layer) return learn_guesses(shape, seconds);
   if (shape.guesses > 0) return;
   if (shape.decoding > 0) {

@@ -16,6 +16,7 @@ struct StepShape {
   int prompt_tokens = 0;
   int guesses = 0;        // extra tokens of these sequences; there are no prompts then
   bool by_layer = false;  // the draft layer makes guesses
+  int drafted = 0;        // tokens that the layer sees, those of the step before
 };
 
 class StepBudget {

@@ -37,7 +37,8 @@ bool is_predicting(const WeightSource& source, int layer) {
 Status check_layers(const ModelConfig& config, const WeightSource& source) {
   const std::vector<Weight> table = weight_table(config);
   const int last = config.layers - 1;
-  int next = config.layers + config.predicting_layers;
+  const bool are_layers = config.architecture->draft.prefix.empty();
+  int next = config.layers + (are_layers ? config.predicting_layers : 0);
   while (next < kLayersMax && is_predicting(source, next)) ++next;
   if (!has_layer(source, table, last, next)) return Ok{};
   int end = next + 1;
@@ -53,23 +54,59 @@ bool divides(const CutAlignment& part, const CutAlignment& whole) {
   return whole.ffn % part.ffn == 0 && whole.experts % part.experts == 0;
 }
 
+// Reads one row of it, the least that a source may have to convert.
+Status check_readable(const WeightSource& source, const Weight& weight) {
+  if (weight.is_vector) {
+    (void)TRY(source.vector(weight.name, weight.expert, weight.rows));
+  } else if (weight.role != Role::kKvUp || !has_split_heads(source, weight)) {
+    (void)TRY(source.matrix({.name = weight.name,
+                             .stack_index = weight.expert,
+                             .rows = weight.rows,
+                             .columns = weight.columns,
+                             .row_end = 1}));
+  }
+  return Ok{};
+}
+
+Status check_draft_layer(const WeightSource& source, const ModelConfig& config) {
+  for (const Weight& weight : weight_table(config)) {
+    if (weight.layer >= config.layers) TRY(check_readable(source, weight));
+  }
+  const CutAlignment alignment = TRY(alignment_of(source, config));
+  if (divides(TRY(draft_alignment_of(source, config)), alignment)) return Ok{};
+  return Error{ErrorCode::kUnsupported, "it is stored in larger groups than the other layers"};
+}
+
+bool has_draft_input(const WeightSource& source, const ModelConfig& config) {
+  const std::vector<Weight> table = weight_table(config);
+  return std::any_of(table.begin(), table.end(), [&](const Weight& weight) {
+    return weight.role == Role::kDraftInput && source.has(weight.name);
+  });
+}
+
+Result<OpenedModel> open_shape(const std::string& model, ModelConfig config, bool has_draft_layer) {
+  const ShapeModel shape = TRY(parse_shape_model(model));
+  ModelConfig stored = config;
+  const bool knows_draft = !config.architecture->draft.weights.empty();
+  if (has_draft_layer && knows_draft && config.predicting_layers > 0) add_draft_layer(stored);
+  auto source = TRY(open_random_source(shape.format, random_tensors(stored)));
+  return OpenedModel{std::move(config), std::move(source)};
+}
+
 }  // namespace
 
-Status use_draft_layer(OpenedModel& model) {
+void use_draft_layer(OpenedModel& model) {
   const bool has_none = model.config.architecture->draft.weights.empty();
-  if (has_none || model.config.has_draft_layer()) return Ok{};
+  if (has_none || model.config.has_draft_layer()) return;
   ModelConfig config = model.config;
   add_draft_layer(config);
-  const std::vector<Weight> table = weight_table(config);
-  const auto is_missing = [&](const Weight& weight) {
-    if (weight.layer < config.layers || model.source->has(weight.name, weight.expert)) return false;
-    return weight.role != Role::kKvUp || !has_split_heads(*model.source, weight);
-  };
-  if (std::any_of(table.begin(), table.end(), is_missing)) return Ok{};
-  const CutAlignment alignment = TRY(alignment_of(*model.source, config));
-  if (!divides(TRY(draft_alignment_of(*model.source, config)), alignment)) return Ok{};
-  model.config = std::move(config);
-  return Ok{};
+  if (!has_draft_input(*model.source, config)) return;
+  const Status usable = check_draft_layer(*model.source, config);
+  if (usable.ok()) {
+    model.config = std::move(config);
+  } else {
+    model.draft_problem = usable.error().message;
+  }
 }
 
 Result<ModelConfig> read_model_config(const std::string& model) {
@@ -82,23 +119,17 @@ Result<ModelConfig> read_model_config(const std::string& model) {
 
 Result<OpenedModel> open_model(const std::string& model, PartialFiles partial) {
   ModelConfig config = TRY(read_model_config(model));
-  if (!is_shape_model(model)) {
-    auto source = TRY(open_weight_source(model, partial));
-    TRY(check_layers(config, *source));
-    return OpenedModel{std::move(config), std::move(source)};
-  }
-  const ShapeModel shape = TRY(parse_shape_model(model));
-  ModelConfig stored = config;
-  if (config.predicting_layers > 0 && !config.architecture->draft.weights.empty()) {
-    add_draft_layer(stored);
-  }
-  auto source = TRY(open_random_source(shape.format, random_tensors(stored)));
+  if (is_shape_model(model)) return open_shape(model, std::move(config), false);
+  auto source = TRY(open_weight_source(model, partial));
+  TRY(check_layers(config, *source));
   return OpenedModel{std::move(config), std::move(source)};
 }
 
 Result<OpenedModel> open_with_draft_layer(const std::string& model, PartialFiles partial) {
-  OpenedModel opened = TRY(open_model(model, partial));
-  TRY(use_draft_layer(opened));
+  OpenedModel opened =
+      TRY(is_shape_model(model) ? open_shape(model, TRY(read_model_config(model)), true)
+                                : open_model(model, partial));
+  use_draft_layer(opened);
   return opened;
 }
 

@@ -14,15 +14,16 @@ namespace lockstep {
 struct OpenedModel {
   ModelConfig config;
   std::shared_ptr<const WeightSource> source;
+  std::string draft_problem{};  // why the draft layer in its files cannot be used
 };
 
 Result<OpenedModel> open_model(const std::string& model,
                                PartialFiles partial = PartialFiles::kRefused);
 // Lets the model use its draft layer, if its files have one that can be used: in the quantised form
 // of the layer the ranks' parts must begin where those of the other layers begin, so that the
-// model's bits stay as they are. ModelConfig::has_draft_layer() tells.
-Status use_draft_layer(OpenedModel& model);
-// Both: for plans, which have room for the layer.
+// model's bits stay as they are. ModelConfig::has_draft_layer() and `draft_problem` tell.
+void use_draft_layer(OpenedModel& model);
+// Both; a shape with a draft layer has random weights for it then.
 Result<OpenedModel> open_with_draft_layer(const std::string& model,
                                           PartialFiles partial = PartialFiles::kRefused);
 // Only the config, without opening the weights.
