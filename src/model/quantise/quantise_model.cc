@@ -225,7 +225,8 @@ Result<QuantiseReport> quantise_model(const QuantiseModelOptions& options) {
                                               " is a GGUF file; only folders with safetensors "
                                               "files and a config.json can be quantised"};
   }
-  OpenedModel opened{TRY(read_config(options.from)), TRY(open_weight_source(options.from))};
+  OpenedModel opened{.config = TRY(read_config(options.from)), .source = nullptr};
+  opened.source = TRY(open_weight_source(options.from));
   use_draft_layer(opened);
   const ModelConfig& config = opened.config;
   const auto source = quantising_source(

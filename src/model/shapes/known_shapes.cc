@@ -156,8 +156,9 @@ constexpr std::string_view kQwen3Coder480b = R"(
  "tie_word_embeddings": false})";
 
 constexpr std::string_view kDeepseekV3 = R"(
-{"architectures": ["DeepseekV3ForCausalLM"], "num_nextn_predict_layers": 1,
- "vocab_size": 129280, "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
+{"architectures": ["DeepseekV3ForCausalLM"],
+ "num_nextn_predict_layers": 1, "vocab_size": 129280, "hidden_size": 7168,
+ "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
  "num_attention_heads": 128, "num_key_value_heads": 128, "q_lora_rank": 1536,
  "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
  "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 8,
@@ -239,8 +240,9 @@ constexpr std::string_view kGptOss120b = R"(
  false}, "tie_word_embeddings": false})";
 
 constexpr std::string_view kGlm45Air = R"(
-{"architectures": ["Glm4MoeForCausalLM"], "num_nextn_predict_layers": 1,
- "vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 10944, "moe_intermediate_size": 1408, "num_hidden_layers": 46,
+{"architectures": ["Glm4MoeForCausalLM"],
+ "num_nextn_predict_layers": 1, "vocab_size": 151552, "hidden_size": 4096,
+ "intermediate_size": 10944, "moe_intermediate_size": 1408, "num_hidden_layers": 46,
  "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true,
  "use_qk_norm": false, "partial_rotary_factor": 0.5, "n_routed_experts": 128,
  "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1, "topk_group": 1,
@@ -249,8 +251,9 @@ constexpr std::string_view kGlm45Air = R"(
  "tie_word_embeddings": false})";
 
 constexpr std::string_view kGlm45 = R"(
-{"architectures": ["Glm4MoeForCausalLM"], "num_nextn_predict_layers": 1,
- "vocab_size": 151552, "hidden_size": 5120, "intermediate_size": 12288, "moe_intermediate_size": 1536, "num_hidden_layers": 92,
+{"architectures": ["Glm4MoeForCausalLM"],
+ "num_nextn_predict_layers": 1, "vocab_size": 151552, "hidden_size": 5120,
+ "intermediate_size": 12288, "moe_intermediate_size": 1536, "num_hidden_layers": 92,
  "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true,
  "use_qk_norm": true, "partial_rotary_factor": 0.5, "n_routed_experts": 160,
  "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1, "topk_group": 1,
@@ -259,8 +262,9 @@ constexpr std::string_view kGlm45 = R"(
  "tie_word_embeddings": false})";
 
 constexpr std::string_view kGlm46 = R"(
-{"architectures": ["Glm4MoeForCausalLM"], "num_nextn_predict_layers": 1,
- "vocab_size": 151552, "hidden_size": 5120, "intermediate_size": 12288, "moe_intermediate_size": 1536, "num_hidden_layers": 92,
+{"architectures": ["Glm4MoeForCausalLM"],
+ "num_nextn_predict_layers": 1, "vocab_size": 151552, "hidden_size": 5120,
+ "intermediate_size": 12288, "moe_intermediate_size": 1536, "num_hidden_layers": 92,
  "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true,
  "use_qk_norm": true, "partial_rotary_factor": 0.5, "n_routed_experts": 160,
  "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1, "topk_group": 1,
@@ -313,8 +317,9 @@ constexpr std::string_view kGemma431b = R"(
  "tie_word_embeddings": true})";
 
 constexpr std::string_view kQwen3Next80b = R"(
-{"architectures": ["Qwen3NextForCausalLM"], "mtp_num_hidden_layers": 1,
- "vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 5120, "num_hidden_layers": 48, "num_attention_heads": 16,
+{"architectures": ["Qwen3NextForCausalLM"],
+ "mtp_num_hidden_layers": 1, "vocab_size": 151936, "hidden_size": 2048,
+ "intermediate_size": 5120, "num_hidden_layers": 48, "num_attention_heads": 16,
  "num_key_value_heads": 2, "head_dim": 256, "full_attention_interval": 4,
  "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128,
  "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "num_experts": 512,
@@ -443,8 +448,9 @@ constexpr std::string_view kGemma4E4b = R"(
  true})";
 
 constexpr std::string_view kDeepseekV32Shape = R"(
-{"architectures": ["DeepseekV32ForCausalLM"], "num_nextn_predict_layers": 1,
- "vocab_size": 129280, "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
+{"architectures": ["DeepseekV32ForCausalLM"],
+ "num_nextn_predict_layers": 1, "vocab_size": 129280, "hidden_size": 7168,
+ "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
  "num_attention_heads": 128, "num_key_value_heads": 128, "q_lora_rank": 1536,
  "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
  "index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048,
@@ -456,8 +462,9 @@ constexpr std::string_view kDeepseekV32Shape = R"(
  "mscale_all_dim": 1.0}, "tie_word_embeddings": false})";
 
 constexpr std::string_view kGlm5 = R"(
-{"architectures": ["GlmMoeDsaForCausalLM"], "num_nextn_predict_layers": 1,
- "vocab_size": 154880, "hidden_size": 6144, "intermediate_size": 12288, "moe_intermediate_size": 2048, "num_hidden_layers": 78,
+{"architectures": ["GlmMoeDsaForCausalLM"],
+ "num_nextn_predict_layers": 1, "vocab_size": 154880, "hidden_size": 6144,
+ "intermediate_size": 12288, "moe_intermediate_size": 2048, "num_hidden_layers": 78,
  "num_attention_heads": 64, "num_key_value_heads": 64, "q_lora_rank": 2048,
  "kv_lora_rank": 512, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256,
  "index_n_heads": 32, "index_head_dim": 128, "index_topk": 2048, "indexer_rope_interleave": true,
