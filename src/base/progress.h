@@ -21,11 +21,6 @@ struct Progress {
   std::atomic<uint64_t> whole_bytes{0};
   std::atomic<uint64_t> read_bytes{0};
 
-  // Guesses of rank 0 in all epochs (engine/draft_counts.h).
-  std::atomic<uint64_t> draft_steps{0};
-  std::atomic<uint64_t> draft_guesses{0};
-  std::atomic<uint64_t> draft_right{0};
-
   void tick() { ticks.fetch_add(1, std::memory_order_relaxed); }
   void set(int32_t value) {
     state.store(value, std::memory_order_relaxed);

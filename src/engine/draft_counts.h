@@ -10,6 +10,11 @@ struct DraftCounts {
   uint64_t guesses = 0;
   uint64_t right = 0;
 
+  void add(const DraftCounts& other) {
+    steps += other.steps;
+    guesses += other.guesses;
+    right += other.right;
+  }
   bool operator==(const DraftCounts&) const = default;
 };
 

@@ -114,8 +114,7 @@ class Engine {
   // Any thread. Empty if this rank keeps no pages on disk.
   virtual std::optional<PageStoreCounts> page_store_counts() const { return {}; }
 
-  // Rank 0's in this epoch; in the thread of run() or when it has returned. Progress has those of
-  // all epochs.
+  // Any thread. Those of all epochs; only rank 0 counts.
   virtual DraftCounts draft_counts() const { return {}; }
 
   // Rank 0 only, any thread. Outcomes are reported as events.

@@ -52,6 +52,7 @@ Result<Json> parse_untrusted_json(std::string_view text);
 std::string dump_json(const Json& value);
 // Appends a string literal with quotes; a building block for streams.
 void append_json_string(std::string& out, std::string_view text);
+std::string json_string(std::string_view text);
 // A float that reads back to the same float32.
 void append_json_float(std::string& out, float value);
 

@@ -126,6 +126,12 @@ void append_json_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
+std::string json_string(std::string_view text) {
+  std::string literal;
+  append_json_string(literal, text);
+  return literal;
+}
+
 void append_json_float(std::string& out, float value) {
   if (!std::isfinite(value)) {
     out += "null";

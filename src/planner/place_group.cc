@@ -241,7 +241,7 @@ void GroupPlacer::predict(const Attempt& attempt, GroupPlan& plan) const {
   plan.decode_tok_s = 1e6 / plan.token.total();
   plan.short_tok_s = 1e6 / token_time(view, {1, 1}).total();
   plan.total_tok_s = tokens_per_s(view, {attempt.streams, context});
-  plan.draft_tok_s = draft_speed(view, context, request_.draft_right).tokens_per_s;
+  plan.draft_tok_s = drafted_tokens_per_s(view, context, request_.draft_right);
   plan.first_token_s =
       prompt_us(view, request_.prompt_tokens, request_.limits.batch_tokens_max) / 1e6;
   plan.joule_per_token = joule_per_token(view, {attempt.streams, context});

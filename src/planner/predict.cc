@@ -229,9 +229,9 @@ double tokens_per_s(const GroupView& group, const DecodeStep& step) {
   return 1e6 * step.streams / cycle_us(group, step);
 }
 
-DraftSpeed draft_speed(const GroupView& group, int positions, double right) {
+double drafted_tokens_per_s(const GroupView& group, int positions, double right) {
   const ModelConfig& config = group.facts.config;
-  if (!config.has_draft_layer() || group.stages.size() > 1) return {};
+  if (!config.has_draft_layer() || group.stages.size() > 1) return 0;
   const StageView& model = group.stages.front();
   // The layer by itself, which has the embeddings and the head too.
   StageView layer = model;
@@ -245,12 +245,10 @@ DraftSpeed draft_speed(const GroupView& group, int positions, double right) {
                   .positions = static_cast<double>(positions)};
     return fed_stage_time(group, stage, fed).total();
   };
-  DraftSpeed best;
-  double tokens = 1, chance = 1;
+  double best = 0, tokens = 1, chance = 1;
   for (int guesses = 0; guesses <= kLayerGuessesMax; ++guesses) {
     const double passes = std::max(1, guesses);  // also without guesses it sees each token
-    const double speed = 1e6 * tokens / (time(model, 1 + guesses) + passes * time(layer, 1));
-    if (speed > best.tokens_per_s) best = {guesses, speed};
+    best = std::max(best, 1e6 * tokens / (time(model, 1 + guesses) + passes * time(layer, 1)));
     chance *= right;
     tokens += chance;
   }

@@ -58,13 +58,10 @@ StepTime token_time(const GroupView& group, const DecodeStep& step);
 // Tokens per second of `streams` sequences together; the stages work in parallel.
 double tokens_per_s(const GroupView& group, const DecodeStep& step);
 
-// One stream whose tokens the draft layer guesses. `right`: the share of guesses that are right, of
-// those whose predecessors were.
-struct DraftSpeed {
-  int guesses = 0;  // in a step, as many as make the most tokens; 0: none, or no draft layer
-  double tokens_per_s = 0;
-};
-DraftSpeed draft_speed(const GroupView& group, int positions, double right);
+// Tokens per second of one stream with as many guesses of the draft layer in a step as make the
+// most; 0: there is none. `right`: the share of guesses that are right, of those whose predecessors
+// were.
+double drafted_tokens_per_s(const GroupView& group, int positions, double right);
 
 // The time of one sequence's prompt until its first token; 0 if a machine's arithmetic speed is not
 // known.

@@ -108,6 +108,20 @@ std::vector<Variant> variants() {
           {"scalar", {.isa = "scalar"}}};
 }
 
+// With bits and exactness of `setup`.
+void check_variants(const std::string& model, const Setup& setup, const GenerateRequest& request,
+                    const Answer& reference) {
+  for (Variant variant : variants()) {
+    variant.setup.exact = setup.exact;
+    variant.setup.bits = setup.bits;
+    GenerateRequest varied = request;
+    varied.chunk = variant.chunk;
+    const Answer answer = run_drafting(model, variant.setup, {varied}).answers[0];
+    CHECK_MESSAGE(same_bits(answer, reference), variant.name);
+    CHECK_MESSAGE(same_draft_bits(answer, reference), variant.name);
+  }
+}
+
 // Requests whose tokens are chosen in every way.
 std::vector<GenerateRequest> all_kinds(const std::vector<int32_t>& prompt) {
   const GenerateRequest plain{.prompt = prompt, .max_tokens = kTokens, .draft_tokens = 8};
@@ -174,14 +188,7 @@ TEST_CASE("the draft layer's logits are the golden ones, with the same bits howe
     plain.draft_logits = false;
     const Answer serial = run_ranks(folder, exact, {plain}).answers[0];
     CHECK(same_bits(reference, serial));
-    for (Variant variant : variants()) {
-      variant.setup.exact = true;
-      GenerateRequest varied = request;
-      varied.chunk = variant.chunk;
-      const Answer answer = run_drafting(folder, variant.setup, {varied}).answers[0];
-      CHECK_MESSAGE(same_bits(answer, reference), variant.name);
-      CHECK_MESSAGE(same_draft_bits(answer, reference), variant.name);
-    }
+    check_variants(folder, exact, request, reference);
   }
 }
 
@@ -193,14 +200,7 @@ TEST_CASE("a draft layer that is quantised has the same bits over any ranks") {
     const Answer reference = run_drafting(folder, {.bits = 4}, {request}).answers[0];
     REQUIRE(reference.error == "");
     CHECK(reference.draft_logits.size() == request.prompt.size() + kTokens - 2);
-    for (Variant variant : variants()) {
-      variant.setup.bits = 4;
-      GenerateRequest varied = request;
-      varied.chunk = variant.chunk;
-      const Answer answer = run_drafting(folder, variant.setup, {varied}).answers[0];
-      CHECK_MESSAGE(same_bits(answer, reference), variant.name);
-      CHECK_MESSAGE(same_draft_bits(answer, reference), variant.name);
-    }
+    check_variants(folder, {.bits = 4}, request, reference);
   }
 }
 

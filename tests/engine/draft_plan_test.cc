@@ -44,7 +44,7 @@ TEST_CASE("a layer that is mostly right saves most steps, with and without recur
     const int steps = engine.run();
     CHECK(engine.answer(1).tokens == serial(request, has).tokens);
     CHECK(steps < 200);
-    const DraftCounts counts = engine.scheduler.draft_counts();
+    const DraftCounts counts = engine.scheduler.take_draft_counts();
     CHECK(counts.right > 450);
     CHECK(counts.right <= counts.guesses);
     // Each token once, but for the last one, whose sequence had ended.
@@ -134,7 +134,7 @@ TEST_CASE("pages are saved after a request that ends with guesses, and go on fro
     FakeEngine engine(drafting_limits(), &disk);
     const FakeAnswer answer = engine.ask(1, request);
     CHECK(answer.end == "stop");
-    guesses += engine.scheduler.draft_counts().guesses;
+    guesses += engine.scheduler.take_draft_counts().guesses;
     const int saved = engine.save();
     CHECK(saved >= 300 / kPagePositions);
     // The pages lack the entries of the request's last step: guesses may be worse, but no more.

@@ -143,6 +143,7 @@ namespace {
 constexpr int kWarmUp = 40;  // tokens of the first sequence, then all buffers have their size
 constexpr int kCounted = 60;
 constexpr int kTokens = kWarmUp + kCounted + 40;
+constexpr int kGuesses = 3;
 constexpr uint64_t kFirst = 1, kSecond = 2;
 
 struct Case {
@@ -154,6 +155,7 @@ struct Case {
   SamplingOptions sampling;
   Overlap overlap = Overlap::kAuto;
   std::string cache_folder{};  // where pages of state would be saved, given time
+  bool has_draft_layer = false;
 };
 
 // Turns the counting on and off at given tokens of the first sequence, in the leader's step.
@@ -188,28 +190,41 @@ GenerateRequest request_of(const Case& of, bool is_second) {
   request.chunk = 3;
   request.max_tokens = is_second ? 1 : kTokens;
   request.sampling = of.sampling;
+  if (of.has_draft_layer) request.draft_tokens = kGuesses;
   return request;
 }
 
+EngineOptions options_of(const Case& of) {
+  EngineOptions options;
+  const std::string sources = LOCKSTEP_SOURCE_DIR;
+  options.spec = {.model = sources + "/models/stories260K",
+                  .shares = equal_shares(of.ranks),
+                  .link = {.kind = of.link},
+                  .threads = of.threads,
+                  .context = 512,
+                  .sequences_max = 2,
+                  .batch_tokens_max = 16};
+  options.overlap = of.overlap;
+  if (of.has_draft_layer) {
+    options.spec.model = sources + "/tests/data/golden/mtp-glm4moe-bf16";
+    options.spec.draft_layer = true;
+    options.layer_guesses = kGuesses;
+  }
+  if (!of.cache_folder.empty()) {
+    options.cache_folder = of.cache_folder;
+    options.cache_disk_bytes = uint64_t{1} << 26;
+  }
+  options.kernels = available_kernels().back();
+  return options;
+}
+
 void run_rank(const Case& of, int rank, std::vector<std::unique_ptr<Link>> links) {
-  const KernelTable* kernels = available_kernels().back();
+  const EngineOptions options = options_of(of);
   Group group({.rank = rank,
                .links = std::move(links),
                .timeout = std::chrono::seconds(30),
-               .kernels = kernels});
-  auto engine =
-      load_engine({.spec = {.model = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K",
-                            .shares = equal_shares(of.ranks),
-                            .link = {.kind = of.link},
-                            .threads = of.threads,
-                            .context = 512,
-                            .sequences_max = 2,
-                            .batch_tokens_max = 16},
-                   .overlap = of.overlap,
-                   .cache_folder = of.cache_folder,
-                   .cache_disk_bytes = of.cache_folder.empty() ? 0 : uint64_t{1} << 26,
-                   .kernels = kernels},
-                  std::move(group));
+               .kernels = options.kernels});
+  auto engine = load_engine(options, std::move(group));
   if (!engine.ok()) std::exit(1);
   Events events(*engine.value(), of);
   if (rank == 0) {
@@ -217,6 +232,8 @@ void run_rank(const Case& of, int rank, std::vector<std::unique_ptr<Link>> links
     if (of.has_prompt) engine.value()->submit(kSecond, request_of(of, true));
   }
   if (!engine.value()->run(events).ok()) std::exit(1);
+  const bool has_guessed = engine.value()->draft_counts().guesses > 0;
+  if (rank == 0 && has_guessed != of.has_draft_layer) std::exit(1);
 }
 
 // True if nothing was counted.
@@ -231,7 +248,7 @@ bool run_case(const Case& of) {
   }
   for (std::thread& rank : ranks) rank.join();
   const bool is_fine = allocations == 0 && locks == 0 && writes == 0;
-  std::printf("%-26s %s, %d ranks, %d threads: %d allocations, %d locks, %d writes in %d steps",
+  std::printf("%-26s %s, %d ranks, %d threads: %d allocations, %d locks, %d writes for %d tokens",
               of.name, of.link == LinkKind::kShm ? "shm" : "tcp", of.ranks, of.threads,
               allocations.load(), locks.load(), writes.load(), kCounted);
   if (of.threads > 1) std::printf("; %d by threads that fall asleep", team_locks.load());
@@ -284,6 +301,15 @@ int check_all() {
       is_fine &= run_case({"decode and a prompt", link, ranks, 2, true, greedy});
       is_fine &= run_case({"a prompt in halves", link, ranks, 2, true, greedy, Overlap::kAlways});
       is_fine &= run_case({"decode, with a disk", link, ranks, 1, false, noise, {}, folder});
+      for (const SamplingOptions& sampling : {greedy, noise}) {
+        is_fine &= run_case({.name = "decode, with a draft layer",
+                             .link = link,
+                             .ranks = ranks,
+                             .threads = 1,
+                             .has_prompt = true,
+                             .sampling = sampling,
+                             .has_draft_layer = true});
+      }
     }
   }
   std::filesystem::remove_all(folder);

@@ -131,14 +131,13 @@ class FakePages {
   }
 
   // Makes the step's guesses, which are right where texts repeat themselves.
-  std::vector<int32_t> draft(Step& step) {
+  void draft(Step& step) {
     const Batch& pass = step.drafts.pass.batch;
     for (size_t i = 0; i < pass.tokens.size(); ++i) {
       const auto row = static_cast<size_t>(step.drafts.pass.hidden_rows[i]);
       CHECK(last_positions_.at(row) == pass.positions[i]);
       entry(pass, i, pass.positions[i]) = entry_of(last_numbers_[row], pass.tokens[i]);
     }
-    std::vector<int32_t> guesses;
     for (size_t i = 0; i < step.drafts.guesses.size(); ++i) {
       check_entries(pass, static_cast<size_t>(pass.outputs[i]));
       const DraftOrders::Guesses& own = step.drafts.guesses[i];
@@ -148,7 +147,6 @@ class FakePages {
         CHECK(step.batch.positions[at] ==
               pass.positions[static_cast<size_t>(pass.outputs[i])] + 2 + k);
         step.batch.tokens[at] = 100 + step.batch.positions[at] % 20;
-        guesses.push_back(step.batch.tokens[at]);
       }
     }
     for (size_t i = 0; i < step.requests.size(); ++i) {
@@ -156,7 +154,6 @@ class FakePages {
       step.requests[i].previous_token = step.batch.tokens[output];
     }
     tokens_drafted += pass.token_count();
-    return guesses;
   }
 
   int64_t tokens_computed = 0;
@@ -297,9 +294,9 @@ class FakeEngine {
   void complete() {
     REQUIRE(scheduler
                 .complete(choices_.front(), hidden_.front(), events, outcomes_.front(),
-                          {.guesses = guesses_.front(), .logits = {}})
+                          {.tokens = tokens_.front(), .logits = {}})
                 .ok());
-    guesses_.pop_front();
+    tokens_.pop_front();
     choices_.pop_front();
     hidden_.pop_front();
     outcomes_.pop_front();
@@ -346,7 +343,8 @@ class FakeEngine {
   void compute() {
     outcomes_.push_back(disk_ ? pages.move(step.pages, *disk_) : PageOutcome{});
     if (!disk_) CHECK(step.pages.empty());
-    guesses_.push_back(step.drafts.empty() ? std::vector<int32_t>{} : pages.draft(step));
+    if (!step.drafts.empty()) pages.draft(step);
+    tokens_.push_back(step.batch.tokens);
     choices_.push_back(pages.compute(step));
     hidden_.emplace_back(step.batch.hidden_outputs.size(), 1.0f);
   }
@@ -354,7 +352,7 @@ class FakeEngine {
   int steps_max_;
   FakeDisk* disk_;
   std::deque<std::vector<SampledToken>> choices_;
-  std::deque<std::vector<int32_t>> guesses_;
+  std::deque<std::vector<int32_t>> tokens_;  // of the steps, with guesses
   std::deque<std::vector<float>> hidden_;
   std::deque<PageOutcome> outcomes_;
 };

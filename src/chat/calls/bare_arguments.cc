@@ -23,12 +23,6 @@ std::string unquoted(std::string_view inner) {
                          : inner);
 }
 
-std::string as_json_string(std::string_view text) {
-  std::string quoted;
-  append_json_string(quoted, text);
-  return quoted;
-}
-
 }  // namespace
 
 BareArguments::BareArguments(const ToolFormat& format, const ToolSet& tools)
@@ -197,7 +191,7 @@ bool BareArguments::read_quoted(PendingText& pending, std::string& out) {
   if (quotes_are_letters_) return go_to(State::kWord);
   const std::string text = unquoted(pending.rest().substr(1, end.at - 1));
   const bool is_text = (types() & kJsonString) != 0;
-  write_value(is_text ? as_json_string(text) : value_as_json(text, types()), out);
+  write_value(is_text ? json_string(text) : value_as_json(text, types()), out);
   pending.take(end.at + end.bytes);
   return go_to(State::kItem);
 }
@@ -213,7 +207,7 @@ JsonTypes BareArguments::types() const {
 
 void BareArguments::write_key(std::string& out) {
   if (needs_comma_) out += ", ";
-  if (open_.back() != ']') out += as_json_string(key_) + ": ";
+  if (open_.back() != ']') out += json_string(key_) + ": ";
 }
 
 void BareArguments::write_value(std::string_view json, std::string& out) {

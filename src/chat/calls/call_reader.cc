@@ -75,8 +75,7 @@ std::unique_ptr<CallReader> make_call_reader(const CallContext& context) {
 }
 
 std::string json_escaped(std::string_view text) {
-  std::string quoted;
-  append_json_string(quoted, text);
+  const std::string quoted = json_string(text);
   return quoted.substr(1, quoted.size() - 2);
 }
 

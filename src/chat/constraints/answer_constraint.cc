@@ -106,12 +106,8 @@ class MarkedAnswer {
 
   // A text that would be read as the beginning of a call without another marker.
   std::string named_call() const {
-    std::vector<std::string> names;
-    for (const Json& tool : options_.tools->get_array()) {
-      const Json* function = find(tool, "function");
-      const Json* name = find(function ? *function : tool, "name");
-      if (name != nullptr && name->is_string()) names.push_back(escaped(name->get_string()));
-    }
+    std::vector<std::string> names = options_.known_tools()->names();
+    for (std::string& name : names) name = escaped(name);
     return fmt::format("{}[ \\t\\r\\n]*(?:{})[ \\t\\r\\n]*[{}{}]", format_.name_prefix,
                        fmt::join(names, "|"), escaped(format_.name_stops),
                        escaped(format_.mistakes.name_stops));
@@ -136,6 +132,10 @@ class MarkedAnswer {
 };
 
 }  // namespace
+
+std::shared_ptr<const ToolSet> AnswerOptions::known_tools() const {
+  return tool_types ? tool_types : std::make_shared<const ToolSet>(*tools);
+}
 
 Result<std::string> answer_constraint(const AnswerOptions& options) {
   const bool has_tools =

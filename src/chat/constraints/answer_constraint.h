@@ -38,6 +38,8 @@ struct AnswerOptions {
   bool continues_text = false;  // the prompt ends inside the answer's text
   // A part of a constraint that the answer's text must match; nullopt: any text.
   std::optional<Json> answer;
+
+  std::shared_ptr<const ToolSet> known_tools() const;  // `tools` is not null
 };
 
 // kUnsupported if a tool's name cannot be written in the format.

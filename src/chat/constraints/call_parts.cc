@@ -25,12 +25,8 @@ Json blank_or_marker(std::string_view text) {
 class CallParts {
  public:
   CallParts(const AnswerOptions& options, JsonObject& rules)
-      : format_(*options.format),
-        types_(options.tool_types),
-        is_parallel_(options.is_parallel),
-        rules_(rules) {
-    const bool needs_types = format_.body == Body::kTaggedValues && types_ == nullptr;
-    if (needs_types) types_ = std::make_shared<const ToolSet>(*options.tools);
+      : format_(*options.format), is_parallel_(options.is_parallel), rules_(rules) {
+    if (format_.body == Body::kTaggedValues) types_ = options.known_tools();
   }
 
   Status add(const Json& tools) {
@@ -166,8 +162,6 @@ class CallParts {
   Json json_call(const std::string& name, Json arguments) const {
     const Json space = regex_part(" ?");
     const Json line = regex_part("(?: |\\n[ ]{0,8})?");
-    std::string quoted;
-    append_json_string(quoted, name);
     JsonArray keys;
     for (const std::string_view key : format_.argument_keys) {
       keys.push_back(text_part(fmt::format("\"{}\":", key)));
@@ -177,8 +171,8 @@ class CallParts {
       parts.push_back(optional_part(
           sequence_part({text_part("\"type\":"), space, text_part("\"function\","), line})));
     }
-    for (Json& one : JsonArray{text_part("\"name\":"), space, text_part(quoted + ","), line,
-                               choice_part(std::move(keys)), space, std::move(arguments)}) {
+    for (Json& one : JsonArray{text_part("\"name\":"), space, text_part(json_string(name) + ","),
+                               line, choice_part(std::move(keys)), space, std::move(arguments)}) {
       parts.push_back(std::move(one));
     }
     if (format_.id_follows_arguments) {

@@ -18,10 +18,9 @@ namespace lockstep {
 //   kJsonCall       {"name": NAME, "arguments": {...}}
 //   kJsonArguments  name_prefix NAME name_end  before_arguments {...} after_arguments
 //   kTaggedValues   NAME name_end  ( key_begin KEY key_end value_begin VALUE value_end )*
-//   kBareKeys       name_prefix NAME {KEY:VALUE,KEY:VALUE...}: as JSON, but keys have no quotes,
-//   and
-//                   strings no escapes; they stand between value_begin and value_end, as do keys
-//                   that cannot be bare
+//   kBareKeys       name_prefix NAME {KEY:VALUE,KEY:VALUE...}: as JSON, but keys have no quotes
+//                   and strings no escapes; strings stand between value_begin and value_end, as do
+//                   keys that cannot be bare
 struct ToolFormat {
   using Markers = std::vector<std::string_view>;
 

@@ -34,6 +34,12 @@ ToolSet::ToolSet(const Json& tools) {
   }
 }
 
+std::vector<std::string> ToolSet::names() const {
+  std::vector<std::string> names;
+  for (const auto& tool : tools_) names.push_back(tool.first);
+  return names;
+}
+
 bool ToolSet::has_parameter(std::string_view tool, std::string_view parameter) const {
   const auto known = tools_.find(tool);
   return known != tools_.end() && known->second.find(parameter) != known->second.end();
@@ -70,9 +76,7 @@ std::string value_as_json(std::string_view text, JsonTypes types) {
       return std::string(word.json);
     }
   }
-  std::string quoted;
-  append_json_string(quoted, text);
-  return quoted;
+  return json_string(text);
 }
 
 }  // namespace lockstep

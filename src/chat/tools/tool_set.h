@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "json/json.h"
 #include "json/json_types.h"
@@ -18,6 +19,7 @@ class ToolSet {
   explicit ToolSet(const Json& tools);
 
   bool empty() const { return tools_.empty(); }
+  std::vector<std::string> names() const;
   bool has(std::string_view name) const { return tools_.find(name) != tools_.end(); }
   bool has_parameter(std::string_view tool, std::string_view parameter) const;
   // The longest name of a tool that `text` begins with and that is not all of it; or empty.

@@ -31,11 +31,9 @@ LaunchPlan plan_claude(const LaunchTarget& target) {
   return plan;
 }
 
-// A TOML string.
+// A TOML string has the same escapes.
 std::string toml(std::string_view text) {
-  std::string quoted;
-  append_json_string(quoted, text);  // the same escapes
-  return quoted;
+  return json_string(text);
 }
 
 LaunchPlan plan_codex(const LaunchTarget& target) {

@@ -81,8 +81,7 @@ std::string history_with(std::string_view file, const std::string& line) {
   size_t bytes = 0;
   for (auto one = lines.rbegin(); one != lines.rend() && kept.size() < RunMemory::kLinesMax;
        ++one) {
-    std::string text;
-    append_json_string(text, *one);
+    std::string text = json_string(*one);
     bytes += text.size() + 1;
     if (bytes > RunMemory::kHistoryBytesMax) break;
     kept.push_back(std::move(text));

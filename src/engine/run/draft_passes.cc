@@ -6,7 +6,6 @@ namespace lockstep {
 
 Result<DraftOutcome> DraftPasses::run(Step& step) {
   const DraftOrders& orders = step.drafts;
-  guesses_.clear();
   logits_.clear();
   ModelOutputs outputs = TRY(model_.draft(orders.pass));
   continued_.clear();
@@ -32,11 +31,7 @@ Result<DraftOutcome> DraftPasses::run(Step& step) {
   for (size_t i = 0; i < step.requests.size(); ++i) {
     step.requests[i].previous_token = step.batch.tokens[static_cast<size_t>(step.batch.outputs[i])];
   }
-  for (const DraftOrders::Guesses& each : orders.guesses) {
-    const auto begin = step.batch.tokens.begin() + each.at;
-    guesses_.insert(guesses_.end(), begin, begin + each.count);
-  }
-  return DraftOutcome{guesses_, logits_};
+  return DraftOutcome{step.batch.tokens, logits_};
 }
 
 // A rank's broken logits make a useless guess, which costs time but changes nothing.

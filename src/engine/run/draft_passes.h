@@ -39,11 +39,10 @@ class DraftPasses {
   DraftBatch next_;                // scratch
   std::vector<size_t> continued_;  // the orders' number of each output of the last pass
   std::vector<int32_t> last_rows_;
-  std::vector<Candidate> best_, own_;
+  std::vector<Candidate> best_;
   std::vector<std::vector<Candidate>> parts_;  // (ranks)
   std::vector<std::span<std::byte>> part_spans_;
   std::vector<ChoiceRequest> requests_;
-  std::vector<int32_t> guesses_;
   std::vector<std::vector<float>> logits_;
 };
 

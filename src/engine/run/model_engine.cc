@@ -23,7 +23,6 @@ void ModelEngine::begin_epoch() {
   scheduler_ = std::make_unique<Scheduler>(limits_, disk_ ? &*disk_ : nullptr);
   budget_ = std::make_unique<StepBudget>(limits_.sequences_max);
   link_turns_.emplace(pipeline_->group(), measure_links_every_, std::chrono::steady_clock::now());
-  counted_ = {};
   if (sampler_) sampler_->slots().clear();
   grammars_ = std::make_unique<GrammarCache>(*grammar_maker_);
   if (pipeline_->is_leader()) {
@@ -190,12 +189,10 @@ Result<DraftOutcome> ModelEngine::make_drafts() {
 }
 
 void ModelEngine::count_drafts() {
-  const DraftCounts now = scheduler_->draft_counts();
-  if (!progress_ || now == counted_) return;
-  progress_->draft_steps.fetch_add(now.steps - counted_.steps, std::memory_order_relaxed);
-  progress_->draft_guesses.fetch_add(now.guesses - counted_.guesses, std::memory_order_relaxed);
-  progress_->draft_right.fetch_add(now.right - counted_.right, std::memory_order_relaxed);
-  counted_ = now;
+  const DraftCounts counts = scheduler_->take_draft_counts();
+  draft_steps_ += counts.steps;
+  draft_guesses_ += counts.guesses;
+  draft_right_ += counts.right;
 }
 
 Status ModelEngine::apply_orders(ChoiceOrders& orders) {

@@ -3,6 +3,7 @@
 // model_engine_pages.cc the work with pages on disk.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -48,7 +49,9 @@ class ModelEngine final : public Engine {
     return pipeline_->is_leader() ? lead(events) : follow();
   }
   Status rejoin(Group world) override;
-  DraftCounts draft_counts() const override { return scheduler_->draft_counts(); }
+  DraftCounts draft_counts() const override {
+    return {.steps = draft_steps_, .guesses = draft_guesses_, .right = draft_right_};
+  }
   std::optional<PageStoreCounts> page_store_counts() const override {
     return store_ ? std::optional(store_->counts()) : std::nullopt;
   }
@@ -118,7 +121,8 @@ class ModelEngine final : public Engine {
   std::optional<PageMover> mover_;
   std::unique_ptr<Sampler> sampler_;         // in the last stage
   std::optional<DraftPasses> draft_passes_;  // if the draft layer is used
-  DraftCounts counted_;                      // of this epoch, in progress_ already
+  // For display, so that each may be read by itself.
+  std::atomic<uint64_t> draft_steps_{0}, draft_guesses_{0}, draft_right_{0};
   SchedulerLimits limits_;
   Inbox inbox_;
   std::unique_ptr<PageStore> store_;  // null: none; destroyed before the inbox, which it wakes

@@ -370,7 +370,6 @@ Status Scheduler::complete(std::span<const SampledToken> choices, std::span<cons
     }
   }
   step.sequences.clear();
-  step.drafted.clear();
   step.draft_rows.clear();
   step.save.reset();
   spare_.push_back(std::move(step));
@@ -421,10 +420,10 @@ void Scheduler::end_drafts(Sequence& sequence, const Planned& planned, int right
   sequence.fed = sequence.completed = planned.end - planned.drafts + right;
   pages_.end_guesses(sequence.pages, right);
   if (planned.by_layer) {
-    ++draft_counts_.steps;
-    draft_counts_.guesses += static_cast<uint64_t>(planned.drafts);
-    draft_counts_.right += static_cast<uint64_t>(right);
-    sequence.layer_drafts.learn(planned.drafts, right);
+    draft_counts_.add({.steps = 1,
+                       .guesses = static_cast<uint64_t>(planned.drafts),
+                       .right = static_cast<uint64_t>(right)});
+    sequence.layer_accuracy.learn(planned.drafts, right);
   } else {
     sequence.drafts.learn(right);
   }

@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/choices/layer_drafts.h"
+#include "engine/choices/guess_accuracy.h"
 #include "engine/choices/prompt_lookup.h"
 #include "engine/engine.h"
 #include "engine/pages/page_cache.h"
@@ -83,7 +83,7 @@ int pages_needed(const SchedulerLimits& limits);
 
 // The draft layer's part of a step's results.
 struct DraftOutcome {
-  std::span<const int32_t> guesses;            // of all its guesses, in the order of the orders
+  std::span<const int32_t> tokens;             // of the step's batch, with the guesses
   std::span<const std::vector<float>> logits;  // one row for each output of which they are wanted
 };
 
@@ -127,7 +127,8 @@ class Scheduler {
     int free_states = 0;  // neither a snapshot nor in use
   };
   PageCounts page_counts() const;
-  DraftCounts draft_counts() const { return draft_counts_; }
+  // Those since the last call.
+  DraftCounts take_draft_counts() { return std::exchange(draft_counts_, {}); }
 
  private:
   struct Sequence {
@@ -149,7 +150,7 @@ class Scheduler {
     CachedPages pages;
     std::vector<double> pooled;  // the sum of the hidden states so far
     Drafts drafts;
-    LayerDrafts layer_drafts;
+    GuessAccuracy layer_accuracy;   // of the draft layer
     bool guesses_by_layer = false;  // the guesses of the step in flight
 
     int prompt_size() const { return static_cast<int>(request.prompt.size()); }
@@ -173,19 +174,14 @@ class Scheduler {
     int drafts;     // guesses after the last known token
     bool by_layer;  // the draft layer makes them
     int loads;      // pages; then there are no tokens
-  };
 
-  // Guesses of the draft layer for a sequence of the step.
-  struct DraftedPlace {
-    Sequence* sequence;
-    int count;
+    int first_guess() const { return first_row + end - begin - drafts; }  // of the batch
   };
 
   struct PlannedStep {
     std::vector<Planned> sequences;
-    std::optional<PageOrder> save;      // if there was no other work
-    std::vector<DraftedPlace> drafted;  // in the order of the draft layer's guesses
-    std::vector<uint64_t> draft_rows;   // the request of each row of its logits
+    std::optional<PageOrder> save;     // if there was no other work
+    std::vector<uint64_t> draft_rows;  // the request of each row of the draft layer's logits
   };
 
   void admit();

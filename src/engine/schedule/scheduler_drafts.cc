@@ -31,7 +31,7 @@ int Scheduler::guess_by_layer(Sequence& sequence, int decoding, const StepBudget
   const int most = std::min(kLayerGuessesMax, guesses_max(sequence));
   if (most <= 0 || sequence.request.draft_logits) return 0;
   if (limits_.layer_guesses > 0) return std::min(limits_.layer_guesses, most);
-  return budget ? budget->guesses(decoding, sequence.layer_drafts.right, most) : most;
+  return budget ? budget->guesses(decoding, sequence.layer_accuracy.share, most) : most;
 }
 
 // The number of guesses that can be checked: the choice after the last one must be wanted too, and
@@ -99,9 +99,7 @@ void Scheduler::plan_draft_pass(Step& step, PlannedStep& planned) {
         [&](const Planned& other) { return other.sequence == &sequence && other.by_layer; });
     if (own == planned.sequences.end()) continue;
     batch.outputs.push_back(batch.token_count() - 1);
-    const int end_row = own->first_row + own->end - own->begin;
-    step.drafts.guesses.push_back({own->drafts, end_row - own->drafts});
-    planned.drafted.push_back({&sequence, own->drafts});
+    step.drafts.guesses.push_back({own->drafts, own->first_guess()});
   }
   undrafted_.clear();
 }
@@ -117,10 +115,11 @@ void Scheduler::take_drafted(const PlannedStep& step, DraftOutcome drafted,
     if (std::none_of(running_.begin(), running_.end(), wants)) continue;
     events({step.draft_rows[i], RequestEvent::Row{drafted.logits[i], true}});
   }
-  for (const DraftedPlace& place : step.drafted) {
-    auto& tokens = place.sequence->drafts.tokens;
-    std::copy_n(drafted.guesses.begin(), place.count, tokens.begin());
-    drafted.guesses = drafted.guesses.subspan(static_cast<size_t>(place.count));
+  for (const Planned& planned : step.sequences) {
+    if (!planned.by_layer) continue;
+    const auto made = drafted.tokens.subspan(static_cast<size_t>(planned.first_guess()),
+                                             static_cast<size_t>(planned.drafts));
+    std::copy(made.begin(), made.end(), planned.sequence->drafts.tokens.begin());
   }
 }
 

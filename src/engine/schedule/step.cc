@@ -7,12 +7,16 @@
 namespace lockstep {
 namespace {
 
-struct StepHeader {
-  int32_t flags;
+struct BatchSizes {
   int32_t tokens;
   int32_t page_list_entries;
   int32_t outputs;
   int32_t hidden_outputs;
+};
+
+struct StepHeader {
+  int32_t flags;
+  BatchSizes batch;
   uint32_t order_bytes;  // to the draft layer and for pages, if the flags say so, and for choices
 };
 // With kMeasures the second byte is the pair's lower rank, the third the higher one.
@@ -25,12 +29,6 @@ int32_t flags_of(const Step& step) {
   if (step.measured) flags |= kMeasures | step.measured->low << 8 | step.measured->high << 16;
   return flags;
 }
-
-struct DraftHeader {
-  int32_t tokens;
-  int32_t page_list_entries;
-  int32_t outputs;
-};
 
 // Position and previous token of a row are those of its token in the batch.
 struct RequestRecord {
@@ -51,21 +49,6 @@ ChoiceRequest request_of(const RequestRecord& record, const Batch& batch, size_t
           .slot = record.slot,
           .wants_token = (record.flags & kWantsToken) != 0,
           .wants_logits = (record.flags & kWantsLogits) != 0};
-}
-
-struct StepSizes {
-  size_t tokens = 0;
-  size_t entries = 0;
-  size_t outputs = 0;
-  size_t hidden_outputs = 0;
-  bool has_states = false;
-};
-
-size_t encoded_bytes(const StepSizes& sizes) {
-  const size_t of_token = sizes.has_states ? 5 : 3;
-  const size_t ints =
-      of_token * sizes.tokens + sizes.entries + sizes.outputs + sizes.hidden_outputs;
-  return sizeof(StepHeader) + ints * sizeof(int32_t) + sizes.outputs * sizeof(RequestRecord);
 }
 
 template <class T>
@@ -94,48 +77,94 @@ bool within(int32_t value, int32_t most) {
   return value >= 0 && value <= most;
 }
 
-size_t draft_bytes(const DraftHeader& sizes) {
-  const auto tokens = static_cast<size_t>(sizes.tokens);
-  const auto entries = static_cast<size_t>(sizes.page_list_entries);
-  const auto outputs = static_cast<size_t>(sizes.outputs);
-  return sizeof(DraftHeader) + (4 * tokens + entries + outputs) * sizeof(int32_t) +
-         outputs * sizeof(DraftOrders::Guesses);
+BatchSizes sizes_of(const Batch& batch) {
+  return {.tokens = batch.token_count(),
+          .page_list_entries = static_cast<int32_t>(batch.page_lists.size()),
+          .outputs = static_cast<int32_t>(batch.outputs.size()),
+          .hidden_outputs = static_cast<int32_t>(batch.hidden_outputs.size())};
+}
+
+// The largest step's batch has these, as has the largest pass of the draft layer.
+BatchSizes most_sizes(const BatchLimits& limits) {
+  return {.tokens = limits.tokens_max,
+          .page_list_entries = limits.page_list_entries_max,
+          .outputs = limits.tokens_max,
+          .hidden_outputs = limits.tokens_max};
+}
+
+bool are_within(const BatchSizes& sizes, const BatchLimits& limits) {
+  return within(sizes.tokens, limits.tokens_max) &&
+         within(sizes.page_list_entries, limits.page_list_entries_max) &&
+         within(sizes.outputs, sizes.tokens) && within(sizes.hidden_outputs, sizes.tokens);
+}
+
+size_t batch_bytes(const BatchSizes& sizes, bool has_states) {
+  const size_t of_token = has_states ? 5 : 3;
+  return (of_token * static_cast<size_t>(sizes.tokens) +
+          static_cast<size_t>(sizes.page_list_entries) + static_cast<size_t>(sizes.outputs) +
+          static_cast<size_t>(sizes.hidden_outputs)) *
+         sizeof(int32_t);
+}
+
+void append_batch(const Batch& batch, std::vector<std::byte>& bytes) {
+  for (const auto* ints :
+       {&batch.tokens, &batch.positions, &batch.list_offsets, &batch.states_from, &batch.states_to,
+        &batch.page_lists, &batch.outputs, &batch.hidden_outputs}) {
+    append_values(bytes, ints->data(), ints->size());
+  }
+}
+
+// There are batch_bytes() at least.
+void take_batch(std::span<const std::byte>& bytes, const BatchSizes& sizes, bool has_states,
+                Batch& batch) {
+  for (auto* ints : {&batch.tokens, &batch.positions, &batch.list_offsets}) {
+    take_values(bytes, *ints, sizes.tokens);
+  }
+  for (auto* ints : {&batch.states_from, &batch.states_to}) {
+    take_values(bytes, *ints, has_states ? sizes.tokens : 0);
+  }
+  take_values(bytes, batch.page_lists, sizes.page_list_entries);
+  take_values(bytes, batch.outputs, sizes.outputs);
+  take_values(bytes, batch.hidden_outputs, sizes.hidden_outputs);
+}
+
+size_t plain_step_bytes(const BatchSizes& sizes, bool has_states) {
+  return sizeof(StepHeader) + batch_bytes(sizes, has_states) +
+         static_cast<size_t>(sizes.outputs) * sizeof(RequestRecord);
+}
+
+// A pass's sizes, its batch, which has no states and no hidden outputs, the rows of its hidden
+// values, and the guesses for its outputs.
+size_t draft_bytes(const BatchSizes& pass) {
+  return sizeof(pass) + batch_bytes(pass, false) +
+         static_cast<size_t>(pass.tokens) * sizeof(int32_t) +
+         static_cast<size_t>(pass.outputs) * sizeof(DraftOrders::Guesses);
 }
 
 void append_drafts(const DraftOrders& drafts, std::vector<std::byte>& bytes) {
-  const Batch& batch = drafts.pass.batch;
-  const DraftHeader header{batch.token_count(), static_cast<int32_t>(batch.page_lists.size()),
-                           static_cast<int32_t>(batch.outputs.size())};
-  append_values(bytes, &header, 1);
-  for (const auto* ints : {&batch.tokens, &batch.positions, &batch.list_offsets,
-                           &drafts.pass.hidden_rows, &batch.page_lists, &batch.outputs}) {
-    append_values(bytes, ints->data(), ints->size());
-  }
+  const BatchSizes sizes = sizes_of(drafts.pass.batch);
+  append_values(bytes, &sizes, 1);
+  append_batch(drafts.pass.batch, bytes);
+  append_values(bytes, drafts.pass.hidden_rows.data(), drafts.pass.hidden_rows.size());
   append_values(bytes, drafts.guesses.data(), drafts.guesses.size());
 }
 
 // Returns the rest of the bytes. The model checks what the pass refers to.
 Result<std::span<const std::byte>> take_drafts(std::span<const std::byte> bytes,
                                                const BatchLimits& limits, Step& step) {
-  DraftHeader header;
-  if (bytes.size() < sizeof(header)) return broken_step();
-  take_values(bytes, &header, 1);
-  if (header.tokens < 1 || !within(header.tokens, limits.tokens_max) ||
-      !within(header.page_list_entries, limits.page_list_entries_max) ||
-      !within(header.outputs, header.tokens) ||
-      bytes.size() + sizeof(header) < draft_bytes(header)) {
+  BatchSizes sizes;
+  if (bytes.size() < sizeof(sizes)) return broken_step();
+  take_values(bytes, &sizes, 1);
+  if (!are_within(sizes, limits) || sizes.tokens < 1 || sizes.hidden_outputs != 0 ||
+      bytes.size() + sizeof(sizes) < draft_bytes(sizes)) {
     return broken_step();
   }
-  Batch& batch = step.drafts.pass.batch;
-  for (auto* ints :
-       {&batch.tokens, &batch.positions, &batch.list_offsets, &step.drafts.pass.hidden_rows}) {
-    take_values(bytes, *ints, header.tokens);
-  }
-  take_values(bytes, batch.page_lists, header.page_list_entries);
-  take_values(bytes, batch.outputs, header.outputs);
-  step.drafts.guesses.resize(batch.outputs.size());
-  take_values(bytes, step.drafts.guesses.data(), step.drafts.guesses.size());
-  for (const DraftOrders::Guesses& each : step.drafts.guesses) {
+  DraftOrders& drafts = step.drafts;
+  take_batch(bytes, sizes, false, drafts.pass.batch);
+  take_values(bytes, drafts.pass.hidden_rows, sizes.tokens);
+  drafts.guesses.resize(static_cast<size_t>(sizes.outputs));
+  take_values(bytes, drafts.guesses.data(), drafts.guesses.size());
+  for (const DraftOrders::Guesses& each : drafts.guesses) {
     const int room = step.batch.token_count() - each.count;
     if (!within(each.count, kDraftTokensMax) || !within(each.at, room)) {
       return broken_step();
@@ -174,13 +203,8 @@ size_t step_bytes_max(const BatchLimits& limits) {
 }
 
 size_t plain_step_bytes_max(const BatchLimits& limits) {
-  const auto tokens = static_cast<size_t>(limits.tokens_max);
-  return encoded_bytes({.tokens = tokens,
-                        .entries = static_cast<size_t>(limits.page_list_entries_max),
-                        .outputs = tokens,
-                        .hidden_outputs = tokens,
-                        .has_states = limits.states > 0}) +
-         draft_bytes({limits.tokens_max, limits.page_list_entries_max, limits.tokens_max});
+  const BatchSizes most = most_sizes(limits);
+  return plain_step_bytes(most, limits.states > 0) + draft_bytes(most);
 }
 
 void encode_step(const Step& step, std::vector<std::byte>& bytes) {
@@ -189,20 +213,10 @@ void encode_step(const Step& step, std::vector<std::byte>& bytes) {
 }
 
 void append_step(const Step& step, std::vector<std::byte>& bytes) {
-  const Batch& batch = step.batch;
-  StepHeader header{flags_of(step),
-                    batch.token_count(),
-                    static_cast<int32_t>(batch.page_lists.size()),
-                    static_cast<int32_t>(batch.outputs.size()),
-                    static_cast<int32_t>(batch.hidden_outputs.size()),
-                    0};
+  StepHeader header{.flags = flags_of(step), .batch = sizes_of(step.batch), .order_bytes = 0};
   const size_t begin = bytes.size();
   append_values(bytes, &header, 1);
-  for (const auto* ints :
-       {&batch.tokens, &batch.positions, &batch.list_offsets, &batch.states_from, &batch.states_to,
-        &batch.page_lists, &batch.outputs, &batch.hidden_outputs}) {
-    append_values(bytes, ints->data(), ints->size());
-  }
+  append_batch(step.batch, bytes);
   for (const ChoiceRequest& request : step.requests) {
     const RequestRecord record = request_record(request);
     append_values(bytes, &record, 1);
@@ -220,33 +234,16 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
   StepHeader header;
   if (bytes.size() < sizeof(header)) return broken_step();
   take_values(bytes, &header, 1);
-  if (!within(header.tokens, limits.tokens_max) ||
-      !within(header.page_list_entries, limits.page_list_entries_max) ||
-      !within(header.outputs, header.tokens) || !within(header.hidden_outputs, header.tokens)) {
-    return broken_step();
-  }
-  const size_t expected =
-      encoded_bytes({.tokens = static_cast<size_t>(header.tokens),
-                     .entries = static_cast<size_t>(header.page_list_entries),
-                     .outputs = static_cast<size_t>(header.outputs),
-                     .hidden_outputs = static_cast<size_t>(header.hidden_outputs),
-                     .has_states = limits.states > 0});
-  if (bytes.size() + sizeof(header) != expected + header.order_bytes) return broken_step();
+  if (!are_within(header.batch, limits)) return broken_step();
+  const bool has_states = limits.states > 0;
+  const size_t plain_size = plain_step_bytes(header.batch, has_states);
+  if (bytes.size() + sizeof(header) != plain_size + header.order_bytes) return broken_step();
   step.clear();
   step.is_stop = (header.flags & kIsStop) != 0;
   if ((header.flags & kMeasures) != 0) {
     step.measured = RankPair{header.flags >> 8 & 0xff, header.flags >> 16 & 0xff};
   }
-  for (auto* ints : {&step.batch.tokens, &step.batch.positions, &step.batch.list_offsets}) {
-    take_values(bytes, *ints, header.tokens);
-  }
-  if (limits.states > 0) {
-    take_values(bytes, step.batch.states_from, header.tokens);
-    take_values(bytes, step.batch.states_to, header.tokens);
-  }
-  take_values(bytes, step.batch.page_lists, header.page_list_entries);
-  take_values(bytes, step.batch.outputs, header.outputs);
-  take_values(bytes, step.batch.hidden_outputs, header.hidden_outputs);
+  take_batch(bytes, header.batch, has_states, step.batch);
   TRY(check_batch(step.batch, limits));
   for (const int32_t output : step.batch.outputs) {
     RequestRecord record;

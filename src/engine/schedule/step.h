@@ -36,8 +36,8 @@ struct DraftOrders {
 struct Step {
   bool is_stop = false;                 // followers leave their loop
   std::optional<RankPair> measured{};   // each stage measures the link of this pair, nothing else
+  PageOrders pages;                     // executed before anything is computed
   DraftOrders drafts;                   // computed before the batch
-  PageOrders pages;                     // executed before the batch is computed
   Batch batch;                          // may be empty if there are orders
   std::vector<ChoiceRequest> requests;  // one for each of batch.outputs
   ChoiceOrders orders;                  // applied before the choices

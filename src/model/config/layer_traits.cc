@@ -28,6 +28,31 @@ StateTraits state_of(Mixer mixer, const ModelConfig& config, bool is_full) {
   return {};
 }
 
+void resolve_layer(ModelConfig& config, int layer) {
+  LayerTraits& traits = config.traits[static_cast<size_t>(layer)];
+  const LayerKind& kind = config.kind(layer);
+  if (!traits.is_recurrent()) traits.mixer = kind.mixer;
+  traits.has_experts = kind.feed_forward == FeedForward::kExperts;
+  traits.scores = kind.scores;
+  traits.gating = kind.gating;
+  traits.joins_head_norms = config.head_norms && config.architecture->joins_head_norms;
+  const bool is_full = config.full && traits.window == 0;
+  traits.norms_values = config.architecture->norms_values;
+  traits.has_full_rope = is_full;
+  traits.head_dim = is_full ? config.full->head_dim : config.head_dim;
+  traits.value_dim = is_full ? config.full->head_dim : config.value_dim;
+  traits.gates_output = config.architecture->gates_attention && !traits.is_recurrent();
+  if (traits.ffn == 0) traits.ffn = config.ffn;
+  traits.state = state_of(traits.mixer, config, is_full);
+  traits.state.index_dim = traits.shares_choice ? 0 : config.indexer.head_dim;
+  for (const std::span<const WeightSpec> specs :
+       {config.mixer_weights(layer), kind.feed_forward_weights, config.architecture->every_layer}) {
+    for (const WeightSpec& spec : specs) {
+      if (is_stored(spec.when, config, layer)) traits.weights.set(static_cast<size_t>(spec.role));
+    }
+  }
+}
+
 }  // namespace
 
 bool is_stored(When when, const ModelConfig& config, int layer) {
@@ -63,35 +88,6 @@ bool is_stored(When when, const ModelConfig& config, int layer) {
   LOCKSTEP_CHECK(false);
   return false;
 }
-
-namespace {
-
-void resolve_layer(ModelConfig& config, int layer) {
-  LayerTraits& traits = config.traits[static_cast<size_t>(layer)];
-  const LayerKind& kind = config.kind(layer);
-  if (!traits.is_recurrent()) traits.mixer = kind.mixer;
-  traits.has_experts = kind.feed_forward == FeedForward::kExperts;
-  traits.scores = kind.scores;
-  traits.gating = kind.gating;
-  traits.joins_head_norms = config.head_norms && config.architecture->joins_head_norms;
-  const bool is_full = config.full && traits.window == 0;
-  traits.norms_values = config.architecture->norms_values;
-  traits.has_full_rope = is_full;
-  traits.head_dim = is_full ? config.full->head_dim : config.head_dim;
-  traits.value_dim = is_full ? config.full->head_dim : config.value_dim;
-  traits.gates_output = config.architecture->gates_attention && !traits.is_recurrent();
-  if (traits.ffn == 0) traits.ffn = config.ffn;
-  traits.state = state_of(traits.mixer, config, is_full);
-  traits.state.index_dim = traits.shares_choice ? 0 : config.indexer.head_dim;
-  for (const std::span<const WeightSpec> specs :
-       {config.mixer_weights(layer), kind.feed_forward_weights, config.architecture->every_layer}) {
-    for (const WeightSpec& spec : specs) {
-      if (is_stored(spec.when, config, layer)) traits.weights.set(static_cast<size_t>(spec.role));
-    }
-  }
-}
-
-}  // namespace
 
 void resolve_traits(ModelConfig& config) {
   for (int layer = 0; layer < config.layers; ++layer) resolve_layer(config, layer);

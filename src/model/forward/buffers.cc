@@ -247,7 +247,8 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
   state.layers.resize(memory.config.traits.size());
   state.indexes.resize(state.layers.size());
   size_t page_stride = 0;
-  for (int layer = memory.layers.begin; layer < memory.end_with_draft(); ++layer) {
+  for (int layer = memory.layers.begin; layer < memory.config.end_with_draft(memory.layers.end);
+       ++layer) {
     if (!memory.config.layer(layer).has_state()) continue;
     const StateShape shape = state_shape(memory.config.layer(layer).state, memory.cut, memory.rank);
     const size_t elements = shape.bytes(memory.kv) / Slice::kElementBytes;  // no remainder

@@ -25,7 +25,6 @@ struct ModelMemory {
   size_t states = 0;  // of recurrent layers
 
   bool has_head() const { return layers.end == config.layers; }
-  int end_with_draft() const { return config.end_with_draft(layers.end); }
 };
 
 // Places on the device, each for `tokens_max` tokens (the second_ ones for half as many).

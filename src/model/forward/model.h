@@ -200,6 +200,8 @@ class Model {
   Status exchange_sums(const Turn& turn);
   Status finish_sums();
   void queue_outputs(const Batch& batch);
+  // The logits of `count` selected rows.
+  void queue_logits(size_t count);
   ModelOutputs outputs(const Batch& batch);
   void pass_on(int tokens);
   void receive(std::span<const float> passed, size_t tokens);
@@ -209,6 +211,8 @@ class Model {
   // The norm of a pending sum by itself, if the layer has this one; of vector `index` of several.
   void norm_sum(int layer, Role norm, const BatchHalf& half, int index = 0);
   void norm_rows(Slice rows, size_t count, Slice output);
+  // The norm of whole hidden states.
+  void queue_norm(Slice x, Slice weight, int tokens, Slice y);
 
   ModelConfig config_;
   Range layers_;

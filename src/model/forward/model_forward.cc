@@ -311,13 +311,7 @@ void Model::route(int layer, const BatchHalf& half) {
   const ExpertsConfig& config = config_.experts;
   const bool is_sigmoid = traits.scores == RouterScores::kSigmoid;
   const auto norm = [&](Role role) {
-    if (!traits.has(role)) return;
-    device_.queue(RmsNorm{.x = half.hidden,
-                          .weight = weights.vector(role),
-                          .tokens = half.tokens,
-                          .columns = config_.hidden,
-                          .epsilon = config_.norm_epsilon,
-                          .y = half.normed});
+    if (traits.has(role)) queue_norm(half.hidden, weights.vector(role), half.tokens, half.normed);
   };
   norm(Role::kRouterNorm);
   const bool scores_shared = traits.has(Role::kSharedScore);

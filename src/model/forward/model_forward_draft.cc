@@ -48,12 +48,8 @@ Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
 
 // The final norm of all rows, so that the draft layer can continue any of them.
 void Model::keep_hidden(int tokens) {
-  device_.queue(RmsNorm{.x = buffers_.hidden,
-                        .weight = weights_.shared.vector(Role::kFinalNorm),
-                        .tokens = tokens,
-                        .columns = config_.hidden,
-                        .epsilon = config_.norm_epsilon,
-                        .y = buffers_.draft_hidden});
+  queue_norm(buffers_.hidden, weights_.shared.vector(Role::kFinalNorm), tokens,
+             buffers_.draft_hidden);
   hidden_rows_ = tokens;
 }
 
@@ -62,12 +58,7 @@ void Model::keep_hidden(int tokens) {
 void Model::queue_draft_input(int tokens) {
   const LayerWeights& weights = layer_weights(config_.layers);
   const auto add = [&](Slice rows, Role norm, size_t column) {
-    device_.queue(RmsNorm{.x = rows,
-                          .weight = weights.vector(norm),
-                          .tokens = tokens,
-                          .columns = config_.hidden,
-                          .epsilon = config_.norm_epsilon,
-                          .y = buffers_.normed});
+    queue_norm(rows, weights.vector(norm), tokens, buffers_.normed);
     device_.queue(CopyColumns{.input = buffers_.normed,
                               .count = tokens,
                               .columns = config_.hidden,
@@ -89,21 +80,15 @@ void Model::queue_draft_input(int tokens) {
 void Model::queue_draft_outputs(const Batch& batch) {
   const Slice own{buffers_.draft_hidden.buffer,
                   static_cast<size_t>(limits_.tokens_max) * static_cast<size_t>(config_.hidden)};
-  device_.queue(RmsNorm{.x = buffers_.hidden,
-                        .weight = layer_weights(config_.layers).vector(Role::kDraftNorm),
-                        .tokens = batch.token_count(),
-                        .columns = config_.hidden,
-                        .epsilon = config_.norm_epsilon,
-                        .y = own});
+  queue_norm(buffers_.hidden, layer_weights(config_.layers).vector(Role::kDraftNorm),
+             batch.token_count(), own);
   if (batch.outputs.empty()) return;
   device_.queue(CopyRows{.input = own,
                          .rows = buffers_.outputs,
                          .count = static_cast<int>(batch.outputs.size()),
                          .columns = config_.hidden,
                          .output = buffers_.selected});
-  device_.queue(Matmul{buffers_.selected,
-                       static_cast<int>(batch.outputs.size()),
-                       {{weights_.shared.matrix(Role::kLogits), {buffers_.logits, 0}}}});
+  queue_logits(batch.outputs.size());
 }
 
 }  // namespace lockstep

@@ -71,14 +71,17 @@ void Model::queue_outputs(const Batch& batch) {
   }
   if (!batch.outputs.empty()) {
     norm_rows(buffers_.outputs, batch.outputs.size(), buffers_.selected);
-    device_.queue(Matmul{buffers_.selected,
-                         static_cast<int>(batch.outputs.size()),
-                         {{weights_.shared.matrix(Role::kLogits), {buffers_.logits, 0}}}});
-    if (config_.logit_cap > 0) {
-      const auto own = static_cast<size_t>(cut_.vocabulary(rank_).size());
-      device_.queue(Cap{{buffers_.logits, 0}, batch.outputs.size() * own, config_.logit_cap});
-    }
+    queue_logits(batch.outputs.size());
   }
+}
+
+void Model::queue_logits(size_t count) {
+  device_.queue(Matmul{buffers_.selected,
+                       static_cast<int>(count),
+                       {{weights_.shared.matrix(Role::kLogits), {buffers_.logits, 0}}}});
+  if (config_.logit_cap == 0) return;
+  const auto own = static_cast<size_t>(cut_.vocabulary(rank_).size());
+  device_.queue(Cap{{buffers_.logits, 0}, count * own, config_.logit_cap});
 }
 
 ModelOutputs Model::outputs(const Batch& batch) {
@@ -128,12 +131,8 @@ void Model::norm_rows(Slice rows, size_t count, Slice output) {
                          .count = static_cast<int>(count),
                          .columns = config_.hidden,
                          .output = buffers_.selected});
-  device_.queue(RmsNorm{.x = buffers_.selected,
-                        .weight = weights_.shared.vector(Role::kFinalNorm),
-                        .tokens = static_cast<int>(count),
-                        .columns = config_.hidden,
-                        .epsilon = config_.norm_epsilon,
-                        .y = output});
+  queue_norm(buffers_.selected, weights_.shared.vector(Role::kFinalNorm), static_cast<int>(count),
+             output);
 }
 
 }  // namespace lockstep

@@ -46,12 +46,7 @@ void Model::add_layer_input(int layer, BatchHalf& half) {
                          .activation = Activation::kGeluMul});
   device_.queue(
       Matmul{half.layer_gate, half.tokens, {{weights.matrix(Role::kLayerInputOut), half.normed}}});
-  device_.queue(RmsNorm{.x = half.normed,
-                        .weight = weights.vector(Role::kLayerInputNorm),
-                        .tokens = half.tokens,
-                        .columns = config_.hidden,
-                        .epsilon = config_.norm_epsilon,
-                        .y = half.normed});
+  queue_norm(half.normed, weights.vector(Role::kLayerInputNorm), half.tokens, half.normed);
   const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
   device_.queue(Add{.x = half.normed, .count = count, .sum = half.hidden});
 }

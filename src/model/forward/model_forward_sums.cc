@@ -118,12 +118,16 @@ void Model::norm_sum(int layer, Role norm, const BatchHalf& half, int index) {
   if (!config_.layer(layer).has(norm)) return;
   const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
   const Slice sum{half.sum, static_cast<size_t>(index) * count};
-  device_.queue(RmsNorm{.x = sum,
-                        .weight = layer_weights(layer).vector(norm),
-                        .tokens = half.tokens,
+  queue_norm(sum, layer_weights(layer).vector(norm), half.tokens, sum);
+}
+
+void Model::queue_norm(Slice x, Slice weight, int tokens, Slice y) {
+  device_.queue(RmsNorm{.x = x,
+                        .weight = weight,
+                        .tokens = tokens,
                         .columns = config_.hidden,
                         .epsilon = config_.norm_epsilon,
-                        .y = sum});
+                        .y = y});
 }
 
 void Model::norm_hidden(Slice weight, BatchHalf& half) {
@@ -136,12 +140,7 @@ void Model::norm_hidden(Slice weight, BatchHalf& half) {
                              .epsilon = config_.norm_epsilon,
                              .y = half.normed});
   } else {
-    device_.queue(RmsNorm{.x = half.hidden,
-                          .weight = weight,
-                          .tokens = half.tokens,
-                          .columns = config_.hidden,
-                          .epsilon = config_.norm_epsilon,
-                          .y = half.normed});
+    queue_norm(half.hidden, weight, half.tokens, half.normed);
   }
   half.has_sum = false;
 }

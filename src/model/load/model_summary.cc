@@ -86,12 +86,7 @@ Result<Stored> stored_of(const Weight& weight, const ModelConfig& config,
   if (weight.role == Role::kKvUp && has_split_heads(source, weight)) {
     return stored_heads(weight, config, source);
   }
-  // Only sizes are wanted: one row is the smallest request that a source may have to convert.
-  const StoredMatrix matrix = TRY(source.matrix({.name = weight.name,
-                                                 .stack_index = weight.expert,
-                                                 .rows = weight.rows,
-                                                 .columns = weight.columns,
-                                                 .row_end = 1}));
+  const StoredMatrix matrix = TRY(stored_form(source, weight));
   return Stored{stored_bytes(matrix), stored_format_name(matrix)};
 }
 

@@ -54,34 +54,24 @@ bool divides(const CutAlignment& part, const CutAlignment& whole) {
   return whole.ffn % part.ffn == 0 && whole.experts % part.experts == 0;
 }
 
-// Reads one row of it, the least that a source may have to convert.
 Status check_readable(const WeightSource& source, const Weight& weight) {
   if (weight.is_vector) {
     (void)TRY(source.vector(weight.name, weight.expert, weight.rows));
   } else if (weight.role != Role::kKvUp || !has_split_heads(source, weight)) {
-    (void)TRY(source.matrix({.name = weight.name,
-                             .stack_index = weight.expert,
-                             .rows = weight.rows,
-                             .columns = weight.columns,
-                             .row_end = 1}));
+    (void)TRY(stored_form(source, weight));
   }
   return Ok{};
 }
 
-Status check_draft_layer(const WeightSource& source, const ModelConfig& config) {
-  for (const Weight& weight : weight_table(config)) {
+// `table`: of the model with its draft layer.
+Status check_draft_layer(const WeightSource& source, const ModelConfig& config,
+                         const std::vector<Weight>& table) {
+  for (const Weight& weight : table) {
     if (weight.layer >= config.layers) TRY(check_readable(source, weight));
   }
   const CutAlignment alignment = TRY(alignment_of(source, config));
   if (divides(TRY(draft_alignment_of(source, config)), alignment)) return Ok{};
   return Error{ErrorCode::kUnsupported, "it is stored in larger groups than the other layers"};
-}
-
-bool has_draft_input(const WeightSource& source, const ModelConfig& config) {
-  const std::vector<Weight> table = weight_table(config);
-  return std::any_of(table.begin(), table.end(), [&](const Weight& weight) {
-    return weight.role == Role::kDraftInput && source.has(weight.name);
-  });
 }
 
 Result<OpenedModel> open_shape(const std::string& model, ModelConfig config, bool has_draft_layer) {
@@ -100,8 +90,12 @@ void use_draft_layer(OpenedModel& model) {
   if (has_none || model.config.has_draft_layer()) return;
   ModelConfig config = model.config;
   add_draft_layer(config);
-  if (!has_draft_input(*model.source, config)) return;
-  const Status usable = check_draft_layer(*model.source, config);
+  const std::vector<Weight> table = weight_table(config);
+  const bool has_input = std::any_of(table.begin(), table.end(), [&](const Weight& weight) {
+    return weight.role == Role::kDraftInput && model.source->has(weight.name);
+  });
+  if (!has_input) return;
+  const Status usable = check_draft_layer(*model.source, config, table);
   if (usable.ok()) {
     model.config = std::move(config);
   } else {

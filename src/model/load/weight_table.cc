@@ -282,15 +282,12 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
     }
   };
   add_all(config.architecture->shared, -1);
-  for (int layer = 0; layer < config.layers; ++layer) {
+  for (int layer = 0; layer < config.end_with_draft(config.layers); ++layer) {
     add_all(config.mixer_weights(layer), layer);
     add_all(config.kind(layer).feed_forward_weights, layer);
     add_all(config.architecture->every_layer, layer);
   }
-  if (!config.has_draft_layer()) return table;
-  add_all(config.mixer_weights(config.layers), config.layers);
-  add_all(config.kind(config.layers).feed_forward_weights, config.layers);
-  add_all(config.architecture->draft.weights, config.layers);
+  if (config.has_draft_layer()) add_all(config.architecture->draft.weights, config.layers);
   return table;
 }
 

@@ -42,6 +42,27 @@ int column_alignment(const StoredMatrix& m) {
   }
 }
 
+Result<CutAlignment> alignment_in(const WeightSource& source, const ModelConfig& config,
+                                  Range layers) {
+  CutAlignment alignment;
+  for (const Weight& weight : weight_table(config)) {
+    if (weight.layer < layers.begin || weight.layer >= layers.end) continue;
+    const bool is_of_expert =
+        weight.split == Split::kExpertFfn || weight.split == Split::kExpertFfnColumns ||
+        weight.split == Split::kSharedFfn || weight.split == Split::kSharedFfnColumns;
+    const bool is_dense = weight.split == Split::kFfn || weight.split == Split::kFfnColumns;
+    if (weight.is_vector || weight.expert > 0 || (!is_of_expert && !is_dense)) continue;
+    const StoredMatrix stored = TRY(stored_form(source, weight));
+    const bool is_cut_by_columns = weight.split == Split::kFfnColumns ||
+                                   weight.split == Split::kExpertFfnColumns ||
+                                   weight.split == Split::kSharedFfnColumns;
+    const int wanted = is_cut_by_columns ? column_alignment(stored) : std::max(1, stored.row_group);
+    int& most = is_dense ? alignment.ffn : alignment.experts;
+    most = std::max(most, wanted);
+  }
+  return alignment;
+}
+
 // MLX, which stores the weights themselves, also turns the convolutions around: (channels, taps, 1)
 // where the published files have (channels, 1, taps).
 bool adds_to_norms(const WeightSource& source, const std::vector<Weight>& table) {
@@ -478,34 +499,13 @@ bool is_loaded(const Weight& weight, const ModelConfig& config, Range layers) {
   return has_embedding || (has_head && config.tied_embeddings);
 }
 
-namespace {
-
-Result<CutAlignment> alignment_in(const WeightSource& source, const ModelConfig& config,
-                                  Range layers) {
-  CutAlignment alignment;
-  for (const Weight& weight : weight_table(config)) {
-    if (weight.layer < layers.begin || weight.layer >= layers.end) continue;
-    const bool is_of_expert =
-        weight.split == Split::kExpertFfn || weight.split == Split::kExpertFfnColumns ||
-        weight.split == Split::kSharedFfn || weight.split == Split::kSharedFfnColumns;
-    const bool is_dense = weight.split == Split::kFfn || weight.split == Split::kFfnColumns;
-    if (weight.is_vector || weight.expert > 0 || (!is_of_expert && !is_dense)) continue;
-    const StoredMatrix stored = TRY(source.matrix({.name = weight.name,
-                                                   .stack_index = weight.expert,
-                                                   .rows = weight.rows,
-                                                   .columns = weight.columns,
-                                                   .row_end = 1}));
-    const bool is_cut_by_columns = weight.split == Split::kFfnColumns ||
-                                   weight.split == Split::kExpertFfnColumns ||
-                                   weight.split == Split::kSharedFfnColumns;
-    const int wanted = is_cut_by_columns ? column_alignment(stored) : std::max(1, stored.row_group);
-    int& most = is_dense ? alignment.ffn : alignment.experts;
-    most = std::max(most, wanted);
-  }
-  return alignment;
+Result<StoredMatrix> stored_form(const WeightSource& source, const Weight& weight) {
+  return source.matrix({.name = weight.name,
+                        .stack_index = weight.expert,
+                        .rows = weight.rows,
+                        .columns = weight.columns,
+                        .row_end = 1});
 }
-
-}  // namespace
 
 Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config) {
   return alignment_in(source, config, {0, config.layers});
@@ -520,9 +520,7 @@ Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfi
   for (const Weight& weight : weight_table(config)) {
     if (weight.layer >= config.layers) continue;
     if (weight.split != Split::kQueryLatent && weight.split != Split::kKvLatent) continue;
-    // Only the size is wanted: one row is the smallest request that a source may have to convert.
-    const StoredMatrix stored = TRY(source.matrix(
-        {.name = weight.name, .rows = weight.rows, .columns = weight.columns, .row_end = 1}));
+    const StoredMatrix stored = TRY(stored_form(source, weight));
     const auto elements =
         static_cast<uint64_t>(weight.rows) * static_cast<uint64_t>(weight.columns);
     bytes += stored_bytes_of(stored, elements);

@@ -50,6 +50,10 @@ struct Weights {
 bool has_split_heads(const WeightSource& source, const Weight& kv_up);
 std::string head_part_name(const Weight& kv_up, std::string_view part);
 
+// How a matrix is stored, where only that is wanted: asks for one row of it, the smallest request
+// that a source may have to convert.
+Result<StoredMatrix> stored_form(const WeightSource& source, const Weight& weight);
+
 // The alignment of leaf boundaries, from the quantisation groups of the feed-forward weights.
 Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config);
 

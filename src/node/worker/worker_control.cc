@@ -131,6 +131,7 @@ void WorkerControl::read_and_beat() {
 // Skipped while the node reads nothing: a stopped node is no reason to stop too.
 void WorkerControl::beat() {
   const std::optional<PageStoreCounts> pages = page_counts();
+  const DraftCounts drafts = draft_counts();
   std::vector<LinkReading> links = link_readings();
   std::unique_lock lock(send_mutex_, std::try_to_lock);
   if (!lock.owns_lock() || !writer_.is_empty()) return;
@@ -150,9 +151,6 @@ void WorkerControl::beat() {
     push(Message::kPages, encode_page_counts(*pages));
     told_page_counts_ = *pages;
   }
-  const DraftCounts drafts{progress_.draft_steps.load(std::memory_order_relaxed),
-                           progress_.draft_guesses.load(std::memory_order_relaxed),
-                           progress_.draft_right.load(std::memory_order_relaxed)};
   if (drafts != told_drafts_) {
     push(Message::kDrafts, encode_draft_counts(drafts));
     told_drafts_ = drafts;
@@ -167,6 +165,11 @@ void WorkerControl::beat() {
 std::optional<PageStoreCounts> WorkerControl::page_counts() {
   const std::lock_guard lock(mutex_);
   return engine_ == nullptr ? std::nullopt : engine_->page_store_counts();
+}
+
+DraftCounts WorkerControl::draft_counts() {
+  const std::lock_guard lock(mutex_);
+  return engine_ == nullptr ? DraftCounts{} : engine_->draft_counts();
 }
 
 // Links that have carried nothing are left out.

@@ -71,6 +71,7 @@ class WorkerControl {
   void read_and_beat();
   void beat();
   std::optional<PageStoreCounts> page_counts();
+  DraftCounts draft_counts();
   std::vector<LinkReading> link_readings() const;
   void handle(ControlFrame frame);
   void end_epoch();

@@ -135,39 +135,45 @@ void add_models(MetricsText& text, const std::vector<ModelStatus>& models) {
        [](const ModelStatus& model) { return model.late_calls + model.late_frames; });
 }
 
-// Page counts of models whose group is led from this node.
-void add_pages(MetricsText& text, const std::vector<ModelStatus>& models) {
-  const auto each = [&](std::string_view name, std::string_view type, std::string_view meaning,
-                        uint64_t PageStoreCounts::*count) {
+// Counts of models whose group is led from this node.
+template <class Counts>
+struct CountsText {
+  MetricsText& text;
+  const std::vector<ModelStatus>& models;
+  std::optional<Counts> ModelStatus::*counts;
+
+  void add(std::string_view name, std::string_view type, std::string_view meaning,
+           uint64_t Counts::*count) const {
     text.head(name, type, meaning);
     for (const ModelStatus& model : models) {
-      if (model.pages) text.value(name, label("model", model.name), (*model.pages).*count);
+      if (model.*counts) text.value(name, label("model", model.name), (*(model.*counts)).*count);
     }
-  };
-  each("lockstep_page_store_bytes", "gauge",
-       "Bytes of pages of state on the disk of rank 0, of all models.", &PageStoreCounts::bytes);
-  each("lockstep_page_store_pages", "gauge", "Pages of the model there that rank 0 can read.",
-       &PageStoreCounts::pages);
-  each("lockstep_page_store_saved_total", "counter", "Pages that its process has written.",
-       &PageStoreCounts::saved);
-  each("lockstep_page_store_loaded_total", "counter", "Pages that its process has read.",
-       &PageStoreCounts::loaded);
-  each("lockstep_page_store_dropped_total", "counter",
-       "Pages that could not be written, or were found broken.", &PageStoreCounts::dropped);
+  }
+};
+
+void add_pages(MetricsText& text, const std::vector<ModelStatus>& models) {
+  const CountsText<PageStoreCounts> counts{text, models, &ModelStatus::pages};
+  counts.add("lockstep_page_store_bytes", "gauge",
+             "Bytes of pages of state on the disk of rank 0, of all models.",
+             &PageStoreCounts::bytes);
+  counts.add("lockstep_page_store_pages", "gauge", "Pages of the model there that rank 0 can read.",
+             &PageStoreCounts::pages);
+  counts.add("lockstep_page_store_saved_total", "counter", "Pages that its process has written.",
+             &PageStoreCounts::saved);
+  counts.add("lockstep_page_store_loaded_total", "counter", "Pages that its process has read.",
+             &PageStoreCounts::loaded);
+  counts.add("lockstep_page_store_dropped_total", "counter",
+             "Pages that could not be written, or were found broken.", &PageStoreCounts::dropped);
 }
 
 void add_drafts(MetricsText& text, const std::vector<ModelStatus>& models) {
-  const auto each = [&](std::string_view name, std::string_view meaning,
-                        uint64_t DraftCounts::*count) {
-    text.head(name, "counter", meaning);
-    for (const ModelStatus& model : models) {
-      if (model.drafts) text.value(name, label("model", model.name), (*model.drafts).*count);
-    }
-  };
-  each("lockstep_draft_steps_total", "Steps for which the model's draft layer guessed tokens.",
-       &DraftCounts::steps);
-  each("lockstep_draft_guesses_total", "Tokens that it guessed.", &DraftCounts::guesses);
-  each("lockstep_draft_right_total", "Those that were right.", &DraftCounts::right);
+  const CountsText<DraftCounts> counts{text, models, &ModelStatus::drafts};
+  counts.add("lockstep_draft_steps_total", "counter",
+             "Steps for which the model's draft layer guessed tokens.", &DraftCounts::steps);
+  counts.add("lockstep_draft_guesses_total", "counter", "Tokens that it guessed.",
+             &DraftCounts::guesses);
+  counts.add("lockstep_draft_right_total", "counter", "Those that were right.",
+             &DraftCounts::right);
 }
 
 void add_streams(MetricsText& text, const StreamFigures& streams) {
