@@ -8,26 +8,11 @@
 #include <variant>
 #include <vector>
 
+#include "device/activation.h"
+#include "device/slice.h"
 #include "kernels/kernels.h"
 
 namespace lockstep {
-
-enum class BufferId : int32_t {};
-enum class MatrixId : int32_t {};
-
-struct Slice {
-  static constexpr size_t kElementBytes = 4;  // float or int32
-
-  BufferId buffer{};
-  size_t offset = 0;  // in elements
-
-  bool operator==(const Slice&) const = default;
-};
-
-// Elements from one row to the next, where a stride of 0 stands for the columns.
-inline size_t stride_or(int stride, size_t columns) {
-  return stride > 0 ? static_cast<size_t>(stride) : columns;
-}
 
 // output[token] = matrix row rows[token]; negative rows are another rank's and are skipped.
 struct Embed {
@@ -58,18 +43,7 @@ struct Matmul {
   bool operator==(const Matmul&) const = default;
 };
 
-// How a gate and what it opens, `up`, are joined.
-enum class Activation {
-  kSiluMul,        // silu(gate) * up
-  kClampedSwiglu,  // see clamped_swiglu in kernels/kernels.h
-  kGeluMul,        // gelu(gate) * up, with the approximation of gelu by tanh
-  kSigmoidMul,     // sigmoid(gate) * up
-};
-
-// 2 sqrt(2 / pi), and that times 0.044715.
-inline constexpr float kGeluSlope = 1.5957691216f, kGeluSquare = 0.0713548163f;
-
-// output[token][i] = activation(gate * x, up * x), which is not the clamped one
+// output[token][i] = activation(gate * x, up * x)
 struct GatedUp {
   MatrixId gate{};
   MatrixId up{};  // of gate's shape
@@ -78,12 +52,13 @@ struct GatedUp {
   Slice scratch;  // (tokens, rows)
   Slice output;   // like scratch
   Activation activation = Activation::kSiluMul;
+  float limit = 0;  // of an activation that has one
 
   bool operator==(const GatedUp&) const = default;
 };
 
-// gate[token][i] = activation(gate[token][i], up[token][i]), which is not the clamped one: what
-// GatedUp does with its products, for a gate and an `up` of any origin.
+// gate[token][i] = activation(gate[token][i], up[token][i]), without a limit: what GatedUp does
+// with its products, for a gate and an `up` of any origin.
 struct Activate {
   Slice gate;  // (tokens, columns), in place
   Slice up;    // (tokens, up_stride), the first `columns` of each; undefined afterwards
@@ -281,13 +256,32 @@ struct Attention {
   bool operator==(const Attention&) const = default;
 };
 
-// The scores by which a token chooses among its positions, for tokens from position `chosen` on:
-// see IndexScoresArgs. A factor common to all scores is left out, since it changes no choice.
+// Some positions share a key of the index, or `pool` is 1. A pool is complete when its last
+// position is; pools begin at multiples of `pool`, which divides kPagePositions. For tokens whose
+// position completes a pool: its key, in each column the mean of its positions' keys, weighted by
+// the softmax of their gates and of the place's bias (PoolKeyArgs in kernels/kernels.h). Keys and
+// gates are the stored ones.
+struct PoolKeys {
+  LayerPages inputs;  // one head of 2 * columns: a position's key, then its gate; no values
+  LayerPages pools;   // float32, one head of `columns`: kPagePositions / pool keys of a page
+  Slice bias;         // (pool, columns)
+  Slice page;         // int32 (tokens)
+  Slice slot;         // int32 (tokens)
+  int tokens = 0;
+  int pool = 1;
+
+  bool operator==(const PoolKeys&) const = default;
+};
+
+// The scores by which a token chooses among its positions or complete pools, for tokens from
+// position `chosen` on: see IndexScoresArgs. A factor common to all scores is left out, since it
+// changes no choice.
 struct IndexScores {
   LayerPages pages;  // one head of keys, and no values
-  Slice query;       // (tokens, heads, head_dim)
-  Slice weights;     // (tokens, heads)
-  Slice positions;   // as those of Attention, like the next three
+  int pool = 1;
+  Slice query;      // (tokens, heads, head_dim)
+  Slice weights;    // (tokens, heads)
+  Slice positions;  // as those of Attention, like the next three
   Slice page_lists;
   Slice list_offsets;
   int pages_reached = 0;
@@ -295,20 +289,23 @@ struct IndexScores {
   int heads = 0;
   int chosen = 0;
   Slice scores;    // (tokens, stride)
-  int stride = 0;  // positions, whole pages
+  int stride = 0;  // keys of whole pages
 
   bool operator==(const IndexScores&) const = default;
 };
 
-// mask[token] = the `chosen` positions with the largest scores, for tokens from position `chosen`
-// on: bit p % 32 of word p / 32. Among equals the lower position wins, a NaN is the worst; numbers
-// without a normal exponent are 0. Words of later pages are undefined.
+// mask[token] = the `chosen` positions with the largest scores, for tokens from position
+// chosen + pool - 1 on: bit p % 32 of word p / 32. Among equals the lower position wins, a NaN is
+// the worst; numbers without a normal exponent are 0. Words of later pages are undefined. With
+// pools: the positions of the chosen / pool best complete ones, and those after the last complete
+// pool.
 struct ChoosePositions {
   Slice scores;  // (tokens, stride), as IndexScores leaves them
   int stride = 0;
   Slice positions;  // int32 (tokens)
   int tokens = 0;
-  int chosen = 0;
+  int chosen = 0;  // a multiple of `pool`
+  int pool = 1;
   Slice mask;          // int32 (tokens, mask_words)
   int mask_words = 0;  // two for each page
 
@@ -393,7 +390,7 @@ struct ExpertsUp {
   Slice scratch;  // (2, tokens, chosen, ffn)
   Slice output;   // (tokens, chosen, ffn)
   Activation activation = Activation::kSiluMul;
-  float limit = 0;  // for kClampedSwiglu
+  float limit = 0;  // of an activation that has one
   bool has_bias = false;
   Slice gate_bias;  // (experts, ffn), added to the products
   Slice up_bias;
@@ -475,13 +472,15 @@ struct Convolve {
   bool operator==(const Convolve&) const = default;
 };
 
-// x[token][i] = exp(-rate[i] * softplus(x[token][i] + bias[i]))
+// x[token][i] = exp(-rate[i] * softplus(x[token][i] + bias[i])), or, with a least logarithm,
+// exp(least * sigmoid(rate[i] * (x[token][i] + bias[i]))).
 struct Decay {
   Slice x;  // (tokens, columns)
   Slice bias;
   Slice rate;
   int tokens = 0;
   int columns = 0;
+  float least = 0;  // 0: none
 
   bool operator==(const Decay&) const = default;
 };
@@ -515,6 +514,59 @@ struct DeltaRule {
   bool operator==(const DeltaRule&) const = default;
 };
 
+// Several residual streams (hyper-connections, https://arxiv.org/abs/2409.19606, with the Sinkhorn
+// iterations of https://arxiv.org/abs/2512.24880): a token's row has `streams` streams side by
+// side. The numbers of a token's gates:
+inline size_t gates_of(int streams) {
+  return static_cast<size_t>(streams * (2 + streams));
+}
+
+// From a token's numbers x, n + n + n * n for n streams: with a = x * scale + bias (a scale for
+// each of the three parts),
+//   pre[j] = sigmoid(a) + epsilon, by which a stream enters a part of the layer;
+//   post[j] = 2 * sigmoid(a), by which a stream gets its result;
+//   mix[i][j] = softmax(a[i]) + epsilon, by which stream j gets stream i, then divided by the sums
+//   of its columns plus epsilon, and `rounds` - 1 times by those of its rows and of its columns.
+// Sums are in ascending order.
+struct StreamGates {
+  Slice x;      // (tokens, 2 * streams + streams * streams), in place
+  Slice scale;  // (3)
+  Slice bias;   // like a row of x
+  int tokens = 0;
+  int streams = 0;
+  int rounds = 1;
+  float epsilon = 0;
+
+  bool operator==(const StreamGates&) const = default;
+};
+
+// output[token][i] = the sum over streams j of weights[token][j] * streams[token][j][i], a chain of
+// fused multiply-adds.
+struct CollapseStreams {
+  Slice input;             // (tokens, streams, columns)
+  Slice weights;           // (tokens, weights_stride), the first `streams` of each
+  int weights_stride = 0;  // 0: all tokens have the same
+  int tokens = 0;
+  int streams = 0;
+  int columns = 0;
+  Slice output;  // (tokens, columns)
+
+  bool operator==(const CollapseStreams&) const = default;
+};
+
+// Each stream j becomes post[j] * x + the sum over streams i of mix[i][j] * stream i, a chain of
+// fused multiply-adds in this order.
+struct UpdateStreams {
+  Slice x;      // (tokens, columns)
+  Slice gates;  // StreamGates::x
+  int tokens = 0;
+  int streams = 0;
+  int columns = 0;
+  Slice output;  // (tokens, streams, columns), in place
+
+  bool operator==(const UpdateStreams&) const = default;
+};
+
 // The host has its turn, for an exchange: Device::run() calls it with this number.
 struct HostTurn {
   int number = 0;
@@ -526,6 +578,7 @@ using Operation =
     std::variant<Embed, Matmul, GatedUp, CopyRows, CopyColumns, RmsNorm, AddRmsNorm, HeadSquares,
                  NormHeads, Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows,
                  Scale, Cap, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn, Convolve,
-                 Decay, Sigmoid, DeltaRule, Activate, LayerNorm, IndexScores, ChoosePositions>;
+                 Decay, Sigmoid, DeltaRule, Activate, LayerNorm, PoolKeys, IndexScores,
+                 ChoosePositions, StreamGates, CollapseStreams, UpdateStreams>;
 
 }  // namespace lockstep

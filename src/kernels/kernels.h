@@ -202,6 +202,19 @@ struct AttentionArgs {
 // The longest keys of attention over chosen positions.
 inline constexpr int kChosenKeyMax = 1024;
 
+// The key of a pool of positions for the choice: in each column c the sum of e[m] * key[m][c] over
+// its positions m in ascending order, divided by the sum of e[m] = exp(g[m] - the largest g), with
+// g[m] = gate[m][c] + bias[m][c]. Products are fused with the additions.
+struct PoolKeyArgs {
+  PageArgs inputs;    // one head: a position's key, then its gate
+  PageArgs pools;     // float32, one head: kPagePositions / pool keys of a page
+  const float* bias;  // (pool, columns)
+  int32_t columns;    // of a key
+  int32_t pool;       // positions
+  int32_t page;
+  int32_t slot;  // the pool's number in the page
+};
+
 // The scores of the positions of some pages for a token's choice: the sum over the index's heads of
 // weight * max(0, query . key), each product a chain of fused multiply-adds, added in ascending
 // order by fused multiply-adds. Scores of slots that hold no key are undefined.
@@ -213,7 +226,8 @@ struct IndexScoresArgs {
   const float* query;    // (heads, head_dim)
   const float* weights;  // (heads)
   int32_t heads;
-  float* scores;  // by position
+  int32_t page_keys;  // kPagePositions, or as many keys as a page has pools
+  float* scores;      // by position or pool
 };
 
 // A causal convolution of each channel by itself over the last `taps` inputs, for one token:
@@ -250,6 +264,9 @@ struct DeltaArgs {
   float* output;  // (value_dim)
 };
 
+// More residual streams of a token are refused.
+inline constexpr int kResidualStreamsMax = 8;
+
 struct KernelTable {
   // As in LOCKSTEP_ISA: "scalar", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm".
   const char* name;
@@ -265,6 +282,7 @@ struct KernelTable {
   // The same as attention over all positions, if all are chosen; without a window. The first
   // head_dim columns of values are the keys, and head_dim is at most kChosenKeyMax.
   void (*attention_chosen)(const AttentionArgs&);
+  void (*pool_key)(const PoolKeyArgs&);
   void (*index_scores)(const IndexScoresArgs&);
   // out[i] = gate[i] * sigmoid(gate[i]) * up[i]; out may be gate or up.
   void (*silu_mul)(const float* gate, const float* up, float* out, size_t count);
@@ -278,6 +296,14 @@ struct KernelTable {
   void (*sigmoid)(const float* x, float* y, size_t count);
   // x[i] = exp(-rate[i] * log(1 + exp(x[i] + bias[i])))
   void (*decay)(const float* bias, const float* rate, float* x, size_t count);
+  // x[i] = exp(least * sigmoid(rate[i] * (x[i] + bias[i])))
+  void (*bounded_decay)(const float* bias, const float* rate, float least, float* x, size_t count);
+  // CollapseStreams and UpdateStreams in device/operations.h for some columns of a token, whose
+  // streams are `stride` floats apart.
+  void (*collapse_streams)(const float* streams, size_t stride, const float* weights, int32_t count,
+                           size_t columns, float* y);
+  void (*update_streams)(const float* x, const float* post, const float* mix, int32_t count,
+                         size_t columns, float* streams, size_t stride);
   void (*convolve)(const ConvolveArgs&);
   void (*delta_rule)(const DeltaArgs&);
 };

@@ -7,10 +7,16 @@
 
 namespace lockstep::testing {
 
-inline Activation random_gate(Random& random) {
+inline constexpr float kGateLimit = 1.5f;
+
+inline Activation gate_without_limit(Random& random) {
   constexpr Activation kGates[] = {Activation::kSiluMul, Activation::kGeluMul,
                                    Activation::kSigmoidMul};
   return kGates[random() % 3];
+}
+
+inline Activation random_gate(Random& random) {
+  return random() % 3 == 0 ? Activation::kClippedSiluMul : gate_without_limit(random);
 }
 
 inline std::vector<Output> gated_up(Device& device, Random& random) {
@@ -26,7 +32,8 @@ inline std::vector<Output> gated_up(Device& device, Random& random) {
                        .tokens = tokens,
                        .scratch = room(device, count),
                        .output = output,
-                       .activation = random_gate(random)});
+                       .activation = random_gate(random),
+                       .limit = kGateLimit});
   return {{output, count}};
 }
 
@@ -40,7 +47,7 @@ inline std::vector<Output> activate(Device& device, Random& random) {
                         .tokens = tokens,
                         .columns = columns,
                         .up_stride = stride,
-                        .activation = random_gate(random)});
+                        .activation = gate_without_limit(random)});
   return {{gate, count}};
 }
 
@@ -56,7 +63,8 @@ inline std::vector<Output> gated_ffn(Device& device, Random& random) {
                    .tokens = tokens,
                    .scratch = room(device, count),
                    .output = room(device, count, Access::kHost),
-                   .activation = random_gate(random)};
+                   .activation = random_gate(random),
+                   .limit = kGateLimit};
   const MatrixId id = pack_random(device, random, any_format(random), down);
   const auto products = static_cast<size_t>(subtrees_of(down.steps) * tokens * down.rows);
   const Slice output = put(device, std::vector<float>(products), Access::kHost);

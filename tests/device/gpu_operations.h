@@ -9,6 +9,7 @@
 #include "device/gpu_gated_operations.h"
 #include "device/gpu_recurrent_operations.h"
 #include "device/gpu_sparse_operations.h"
+#include "device/gpu_stream_operations.h"
 #include "kernels/kernels.h"
 
 namespace lockstep::testing {
@@ -98,9 +99,9 @@ inline std::vector<Output> experts(Device& device, Random& random) {
                .output = room(device, static_cast<size_t>(tokens * chosen * ffn)),
                .has_shared = has_shared};
   up.activation = random_gate(random);
+  up.limit = kGateLimit;
   if (random() % 2 == 0) {
     up.activation = Activation::kClampedSwiglu;
-    up.limit = 1.5f;
     up.has_bias = true;
     up.gate_bias = put_numbers(device, random, static_cast<size_t>(all * ffn));
     up.up_bias = put_numbers(device, random, static_cast<size_t>(all * ffn));
@@ -528,6 +529,7 @@ inline const NamedCase kCases[] = {
     {"gated feed-forward", gated_ffn},
     {"layer norm", layer_norm},
     {"sparse attention", sparse_attention},
+    {"residual streams", residual_streams},
 };
 
 }  // namespace lockstep::testing

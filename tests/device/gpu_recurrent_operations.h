@@ -56,6 +56,10 @@ inline std::vector<Output> recurrent(Device& device, Random& random) {
   const Slice decay = put_numbers(device, random, count(width), Access::kHost);
   device.queue(Decay{decay, put_numbers(device, random, static_cast<size_t>(width)),
                      put_numbers(device, random, static_cast<size_t>(width)), tokens, width});
+  const Slice bounded = put_numbers(device, random, count(width), Access::kHost);
+  device.queue(Decay{bounded, put_numbers(device, random, static_cast<size_t>(width)),
+                     put_numbers(device, random, static_cast<size_t>(width)), tokens, width,
+                     static_cast<float>(-between(random, 1, 40)) / 4.0f});
   const Slice output = put(device, std::vector<float>(count(values)), Access::kHost);
   device.queue(DeltaRule{.states = states,
                          .state_offset = past,
@@ -71,7 +75,11 @@ inline std::vector<Output> recurrent(Device& device, Random& random) {
                          .value_dim = value_dim,
                          .decays = decays,
                          .output = output});
-  return {{memory, all}, {key, count(channels)}, {decay, count(width)}, {output, count(values)}};
+  return {{memory, all},
+          {key, count(channels)},
+          {decay, count(width)},
+          {bounded, count(width)},
+          {output, count(values)}};
 }
 
 }  // namespace lockstep::testing

@@ -22,35 +22,51 @@ inline std::vector<Output> layer_norm(Device& device, Random& random) {
   return {{x, count}};
 }
 
-// The positions of a sequence in pages, and some of its tokens.
-struct SparseSequence {
+// The positions of one to three sequences in pages, and some of their tokens.
+struct SparseSequences {
   static constexpr int kPages = 7;
 
-  SparseSequence(Device& device, Random& random)
-      : positions(between(random, 2, kPages * kPagePositions)), tokens(between(random, 1, 4)) {
-    std::vector<int32_t> list(kPages), of, in;
+  SparseSequences(Device& device, Random& random) : tokens(between(random, 1, 4)) {
+    const int sequences = between(random, 1, 3), own_pages = kPages / sequences;
+    std::vector<int32_t> list(kPages), of, in, first;
     for (int i = 0; i < kPages; ++i) list[static_cast<size_t>(i)] = i;
     std::shuffle(list.begin(), list.end(), random);
-    for (int i = 0; i < positions; ++i) {
-      of.push_back(list[static_cast<size_t>(i / kPagePositions)]);
-      in.push_back(i % kPagePositions);
+    std::vector<int> lengths;
+    for (int s = 0; s < sequences; ++s) {
+      lengths.push_back(between(random, 2, own_pages * kPagePositions));
+      for (int i = 0; i < lengths.back(); ++i) {
+        of.push_back(list[static_cast<size_t>(s * own_pages + i / kPagePositions)]);
+        in.push_back(i % kPagePositions);
+      }
     }
-    for (int i = 0; i < tokens; ++i) at.push_back(between(random, 0, positions - 1));
+    for (int i = 0; i < tokens; ++i) {
+      const int sequence = between(random, 0, sequences - 1);
+      first.push_back(sequence * own_pages);
+      at.push_back(between(random, 0, lengths[static_cast<size_t>(sequence)] - 1));
+    }
+    stored = static_cast<int>(of.size());
+    longest = *std::max_element(lengths.begin(), lengths.end());
     page = put_ints(device, of);
     slot = put_ints(device, in);
     lists = put_ints(device, list);
     at_place = put_ints(device, at);
-    offsets = put_ints(device, std::vector<int32_t>(static_cast<size_t>(tokens), 0));
+    offsets = put_ints(device, first);
   }
 
-  // Stores random rows, with garbage in the slots beyond them.
-  LayerPages store(Device& device, Random& random, LayerPages pages, int stored_values) const {
+  // Pages of one head, with garbage in all slots.
+  LayerPages make_pages(Device& device, LayerPages pages, Access access = Access::kDevice) const {
     const size_t head = page_head_stride(pages.kind, pages.head_dim) / Slice::kElementBytes;
     pages.page_stride = 2 * head;
-    pages.keys = put(device, std::vector<float>(2 * head * kPages, 1e30f));
+    pages.keys = put(device, std::vector<float>(2 * head * kPages, 1e30f), access);
     pages.values = {pages.keys.buffer, head};
     pages.kv_heads = 1;
-    const auto count = static_cast<size_t>(positions * pages.head_dim);
+    return pages;
+  }
+  // Stores random rows, with garbage in the slots beyond them.
+  LayerPages store(Device& device, Random& random, const LayerPages& kind,
+                   int stored_values) const {
+    const LayerPages pages = make_pages(device, kind);
+    const auto count = static_cast<size_t>(stored * pages.head_dim);
     const Slice rows = put_numbers(device, random, count);
     LayerPages whole = pages;
     whole.value_dim = stored_values;
@@ -61,73 +77,121 @@ struct SparseSequence {
                          .values_stride = pages.head_dim,
                          .page = page,
                          .slot = slot,
-                         .tokens = positions});
+                         .tokens = stored});
     return pages;
   }
 
-  int positions;
   int tokens;
+  int stored = 0;  // positions of all sequences
+  int longest = 0;
   std::vector<int32_t> at;
   Slice page, slot, lists, offsets, at_place;
 };
 
 struct Choice {
-  static constexpr int kStride = SparseSequence::kPages * kPagePositions;
-  static constexpr int kMaskWords = kStride / 32;
+  static constexpr int kMaskWords = SparseSequences::kPages * kPagePositions / 32;
 
+  int pool = 1;
   int chosen = 0;
+  int stride = 0;
   Slice scores, mask;
+  LayerPages pages{};
+
+  // The first position whose token chooses.
+  int first() const { return chosen + pool - 1; }
 };
+
+// Keys of an index, of positions or of pools.
+inline LayerPages store_index(Device& device, Random& random, const SparseSequences& sequences,
+                              KvKind kind, int pool, int head_dim) {
+  if (pool == 1) {
+    return sequences.store(device, random, {.kind = kind, .head_dim = head_dim, .value_dim = 0}, 0);
+  }
+  const LayerPages inputs =
+      sequences.store(device, random, {.kind = kind, .head_dim = 2 * head_dim, .value_dim = 0}, 0);
+  const LayerPages pools = sequences.make_pages(
+      device, {.kind = KvKind::kF32, .head_dim = head_dim, .value_dim = 0}, Access::kHost);
+  device.queue(PoolKeys{.inputs = inputs,
+                        .pools = pools,
+                        .bias = put_numbers(device, random, static_cast<size_t>(pool * head_dim)),
+                        .page = sequences.page,
+                        .slot = sequences.slot,
+                        .tokens = sequences.stored,
+                        .pool = pool});
+  return pools;
+}
 
 // Keys of an index and the choice of positions by them. Some tokens have no more positions than are
 // chosen; without weights all scores are equal.
-inline Choice choose(Device& device, Random& random, const SparseSequence& sequence, KvKind kind) {
-  const int tokens = sequence.tokens, heads = between(random, 1, 9);
-  const int head_dim = 4 * between(random, 1, 20);
-  const LayerPages pages =
-      sequence.store(device, random, {.kind = kind, .head_dim = head_dim, .value_dim = 0}, 0);
+inline Choice choose(Device& device, Random& random, const SparseSequences& sequences,
+                     KvKind kind) {
+  constexpr int kPools[] = {1, 1, 2, 4, 16, 64};
+  const int tokens = sequences.tokens, heads = between(random, 1, 9);
+  const int head_dim = 4 * between(random, 1, 20), pool = kPools[random() % std::size(kPools)];
+  Choice choice{.pool = pool,
+                .pages = store_index(device, random, sequences, kind, pool, head_dim)};
   const auto count = static_cast<size_t>(tokens * heads);
   const bool has_weights = random() % 4 != 0;
   const Slice weights = has_weights ? put_numbers(device, random, count)
                                     : put(device, std::vector<float>(count, 0.0f));
-  Choice choice{random() % 3 == 0 ? 400 : between(random, 1, std::max(1, sequence.positions)),
-                room(device, static_cast<size_t>(tokens * Choice::kStride), Access::kHost),
-                put(device, std::vector<float>(static_cast<size_t>(tokens * Choice::kMaskWords)),
-                    Access::kHost)};
+  const int chosen = random() % 3 == 0 ? 400 : between(random, 1, sequences.longest);
+  choice.chosen = std::max(1, chosen / pool) * pool;
+  choice.stride = SparseSequences::kPages * kPagePositions / pool;
+  choice.scores = room(device, static_cast<size_t>(tokens * choice.stride), Access::kHost);
+  choice.mask = put(device, std::vector<float>(static_cast<size_t>(tokens * Choice::kMaskWords)),
+                    Access::kHost);
   device.queue(
-      IndexScores{.pages = pages,
+      IndexScores{.pages = choice.pages,
+                  .pool = pool,
                   .query = put_numbers(device, random, count * static_cast<size_t>(head_dim)),
                   .weights = weights,
-                  .positions = sequence.at_place,
-                  .page_lists = sequence.lists,
-                  .list_offsets = sequence.offsets,
-                  .pages_reached = random() % 2 == 0 ? 0 : SparseSequence::kPages,
+                  .positions = sequences.at_place,
+                  .page_lists = sequences.lists,
+                  .list_offsets = sequences.offsets,
+                  .pages_reached = random() % 2 == 0 ? 0 : SparseSequences::kPages,
                   .tokens = tokens,
                   .heads = heads,
                   .chosen = choice.chosen,
                   .scores = choice.scores,
-                  .stride = Choice::kStride});
+                  .stride = choice.stride});
   device.queue(ChoosePositions{.scores = choice.scores,
-                               .stride = Choice::kStride,
-                               .positions = sequence.at_place,
+                               .stride = choice.stride,
+                               .positions = sequences.at_place,
                                .tokens = tokens,
                                .chosen = choice.chosen,
+                               .pool = pool,
                                .mask = choice.mask,
                                .mask_words = Choice::kMaskWords});
   return choice;
 }
 
+// The mask, the keys of pools, and the scores of those that the tokens choose from.
+inline std::vector<Output> outputs_of(const Choice& choice, const SparseSequences& sequences) {
+  std::vector<Output> outputs{
+      {choice.mask, static_cast<size_t>(sequences.tokens * Choice::kMaskWords)}};
+  if (choice.pool > 1) {
+    outputs.push_back({choice.pages.keys, choice.pages.page_stride * SparseSequences::kPages});
+  }
+  for (size_t token = 0; token < sequences.at.size(); ++token) {
+    const int position = sequences.at[token];
+    if (position < choice.first()) continue;
+    outputs.push_back({{choice.scores.buffer, token * static_cast<size_t>(choice.stride)},
+                       static_cast<size_t>((position + 1) / choice.pool)});
+  }
+  return outputs;
+}
+
 // The choice of positions, attention over them, and products of that.
 inline std::vector<Output> sparse_attention(Device& device, Random& random) {
-  const SparseSequence sequence(device, random);
+  const SparseSequences sequences(device, random);
   const auto kind = static_cast<KvKind>(between(random, 0, 3));
-  const Choice choice = choose(device, random, sequence, kind);
-  const int tokens = sequence.tokens, heads = between(random, 1, 20);
+  const Choice choice = choose(device, random, sequences, kind);
+  const int tokens = sequences.tokens, heads = between(random, 1, 20);
   const int head_dim = 4 * between(random, 1, 40);
   const bool has_blocks = head_dim >= 32 && random() % 2 == 0;
   const int value_dim =
       has_blocks ? 32 * between(random, 1, head_dim / 32) : between(random, 1, head_dim);
-  const LayerPages pages = sequence.store(
+  const LayerPages pages = sequences.store(
       device, random, {.kind = kind, .head_dim = head_dim, .value_dim = value_dim}, head_dim);
   const auto count = static_cast<size_t>(tokens * heads * value_dim);
   const Slice output = room(device, count, Access::kHost);
@@ -135,9 +199,9 @@ inline std::vector<Output> sparse_attention(Device& device, Random& random) {
   const Attention op{
       .pages = pages,
       .query = put_numbers(device, random, static_cast<size_t>(tokens * heads * head_dim)),
-      .positions = sequence.at_place,
-      .page_lists = sequence.lists,
-      .list_offsets = sequence.offsets,
+      .positions = sequences.at_place,
+      .page_lists = sequences.lists,
+      .list_offsets = sequences.offsets,
       .tokens = tokens,
       .heads = heads,
       .heads_per_kv = heads,
@@ -145,21 +209,16 @@ inline std::vector<Output> sparse_attention(Device& device, Random& random) {
       .has_sinks = has_sinks,
       .sinks = put_numbers(device, random, static_cast<size_t>(heads)),
       .output = output,
-      .chosen = choice.chosen,
+      .chosen = choice.first(),
       .mask = choice.mask,
       .mask_words = Choice::kMaskWords};
   Output products{};
   const Operation product = multiply_heads(device, random, op, value_dim, products);
   device.queue(op);
   device.queue(product);
-  std::vector<Output> outputs{
-      {choice.mask, static_cast<size_t>(tokens * Choice::kMaskWords)}, {output, count}, products};
-  for (size_t token = 0; token < sequence.at.size(); ++token) {
-    const int position = sequence.at[token];
-    if (position < choice.chosen) continue;
-    outputs.push_back(
-        {{choice.scores.buffer, token * Choice::kStride}, static_cast<size_t>(position) + 1});
-  }
+  std::vector<Output> outputs = outputs_of(choice, sequences);
+  outputs.push_back({output, count});
+  outputs.push_back(products);
   return outputs;
 }
 

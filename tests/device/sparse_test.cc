@@ -1,5 +1,5 @@
-// The operations of sparse attention on the CPU: the norm of the index's key, and the choice of
-// positions.
+// The operations of sparse attention on the CPU: the norm of the index's key, keys of pools, and
+// the choice of positions and pools.
 #include <doctest/doctest.h>
 
 #include <algorithm>

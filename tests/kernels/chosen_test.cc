@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/definition.h"
 #include "kernels/stored_kv.h"
 #include "kernels/test_data.h"
 
@@ -188,6 +189,7 @@ TEST_CASE("scores of an index are chains in the order of the definition") {
                              .query = query.data(),
                              .weights = weights.data(),
                              .heads = heads,
+                             .page_keys = kPagePositions,
                              .scores = scores.data()});
         CHECK(scores[63] == kUntouched);
         for (int position = 64; position < 200; ++position) {
@@ -203,6 +205,77 @@ TEST_CASE("scores of an index are chains in the order of the definition") {
           CHECK(scores[static_cast<size_t>(position)] == score);
         }
       }
+    }
+  }
+}
+
+TEST_CASE("keys of pools equal their definition, and other slots stay as they are") {
+  for (const auto& [table, kind] : tables_and_kinds()) {
+    CAPTURE(std::string(table->name));
+    for (const int pool : {1, 2, 4, 16, 64}) {
+      for (const int columns : {1, 16, 24, 75}) {
+        const Rows rows(*table, kind, 2 * columns, 0, 128, 8);
+        SampleRandom random(3);
+        const std::vector<float> bias = random.units(static_cast<size_t>(pool * columns));
+        const size_t stride = page_head_stride(KvKind::kF32, columns);
+        std::vector<float> found(kPagesMax * stride / sizeof(float), kUntouched);
+        std::vector<float> expected = found;
+        auto* const memory = reinterpret_cast<std::byte*>(found.data());
+        const int count = kPagePositions / pool;
+        for (const int slot : {0, count - 1}) {  // in the first page of the list
+          table->pool_key({.inputs = rows.pages,
+                           .pools = {KvKind::kF32, memory, nullptr, stride, columns, 0, 1},
+                           .bias = bias.data(),
+                           .columns = columns,
+                           .pool = pool,
+                           .page = rows.list[0],
+                           .slot = slot});
+          for (int c = 0; c < columns; ++c) {
+            std::vector<float> keys, gates;
+            for (int m = 0; m < pool; ++m) {
+              const float* row = rows.row(slot * pool + m);
+              keys.push_back(row[c]);
+              gates.push_back(row[columns + c] + bias[static_cast<size_t>(m * columns + c)]);
+            }
+            const int group = slot / kLanes * columns + c;
+            const auto at = static_cast<size_t>(group * kLanes + slot % kLanes);
+            expected[static_cast<size_t>(rows.list[0]) * stride / sizeof(float) + at] =
+                definition::pooled_key(keys, gates);
+          }
+        }
+        CHECK(first_difference(found, expected) == -1);
+      }
+    }
+  }
+}
+
+TEST_CASE("scores of pools are those of as many keys as a page has pools") {
+  for (const KernelTable* table : available_kernels()) {
+    CAPTURE(std::string(table->name));
+    const Rows rows(*table, KvKind::kF32, 24, 0, 256, 8);
+    SampleRandom random(3);
+    const std::vector<float> query = random.units(5 * 24), weights = random.units(5);
+    const auto scores = [&](int page_keys) {
+      std::vector<float> found(kPagesMax * kPagePositions, kUntouched);
+      table->index_scores({.pages = rows.pages,
+                           .page_list = rows.list,
+                           .page_begin = 0,
+                           .page_end = 3,
+                           .query = query.data(),
+                           .weights = weights.data(),
+                           .heads = 5,
+                           .page_keys = page_keys,
+                           .scores = found.data()});
+      return found;
+    };
+    const std::vector<float> all = scores(kPagePositions);
+    for (const int page_keys : {1, 4, 16, 32}) {
+      const std::vector<float> found = scores(page_keys);
+      for (int i = 0; i < 3 * page_keys; ++i) {
+        const int position = i / page_keys * kPagePositions + i % page_keys;
+        CHECK(found[static_cast<size_t>(i)] == all[static_cast<size_t>(position)]);
+      }
+      CHECK(found[static_cast<size_t>(3 * page_keys)] == kUntouched);
     }
   }
 }

@@ -59,6 +59,42 @@ inline float decay(float x, float bias, float rate) {
   return exp_f32(0.0f - rate * softplus(x + bias));
 }
 
+inline float bounded_decay(float x, float bias, float rate, float least) {
+  return exp_f32(least * sigmoid_f32(rate * (x + bias)));
+}
+
+// One column of a pool: its positions' keys, and their gates with the biases.
+inline float pooled_key(const std::vector<float>& keys, const std::vector<float>& gates) {
+  const float most = *std::max_element(gates.begin(), gates.end());
+  float sum = 0.0f, mean = 0.0f;
+  for (size_t m = 0; m < keys.size(); ++m) {
+    const float e = exp_f32(gates[m] - most);
+    sum += e;
+    mean = std::fma(e, keys[m], mean);
+  }
+  return mean / sum;
+}
+
+// One column of a token's streams.
+inline float sum_of_streams(const std::vector<float>& streams, const float* weights) {
+  float sum = 0.0f;
+  for (size_t s = 0; s < streams.size(); ++s) sum = std::fma(weights[s], streams[s], sum);
+  return sum;
+}
+inline std::vector<float> changed_streams(const std::vector<float>& streams, float x,
+                                          const float* post, const float* mix) {
+  const size_t count = streams.size();
+  std::vector<float> changed;
+  for (size_t to = 0; to < count; ++to) {
+    float sum = post[to] * x;
+    for (size_t from = 0; from < count; ++from) {
+      sum = std::fma(mix[from * count + to], streams[from], sum);
+    }
+    changed.push_back(sum);
+  }
+  return changed;
+}
+
 // One channel: its inputs from the oldest to the newest one.
 inline float convolution(const std::vector<float>& inputs, const std::vector<float>& weights) {
   float sum = 0.0f;

@@ -54,6 +54,30 @@ TEST_CASE("decays equal their definition bit for bit, and are accurate") {
   }
 }
 
+TEST_CASE("decays with a least logarithm equal their definition bit for bit, and stay above it") {
+  SampleRandom random(45);
+  for (const KernelTable* table : available_kernels()) {
+    CAPTURE(std::string(table->name));
+    for (const float least : {-0.25f, -5.0f, -30.0f}) {
+      for (const size_t count : kCounts) {
+        std::vector<float> x = units(random, count, 30), expected;
+        const std::vector<float> bias = units(random, count, 5), rate = units(random, count, 8);
+        for (size_t i = 0; i < count; ++i) {
+          expected.push_back(definition::bounded_decay(x[i], bias[i], rate[i], least));
+          const double sum = double{rate[i]} * (double{x[i]} + double{bias[i]});
+          const double exact = std::exp(double{least} / (1 + std::exp(-sum)));
+          CHECK(std::fabs(double{expected[i]} - exact) <= exact * (4 - least) * 0x1p-20);
+          CHECK(double{expected[i]} >= std::exp(double{least}) * (1 - 0x1p-20));
+        }
+        x.push_back(kUntouched);
+        expected.push_back(kUntouched);
+        table->bounded_decay(bias.data(), rate.data(), least, x.data(), count);
+        CHECK(first_difference(x, expected) == -1);
+      }
+    }
+  }
+}
+
 TEST_CASE("convolutions equal their definition, with and without a past, in place or not") {
   SampleRandom random(43);
   for (const KernelTable* table : available_kernels()) {

@@ -62,4 +62,24 @@ void choose_best(std::span<const float> scores, int count, uint32_t* words) {
   }
 }
 
+// From the last word on, so that a word of pools is read before it is overwritten.
+void spread_pools(int complete, int pool, int position, uint32_t* words) {
+  constexpr int kBits = 32;
+  const int of_word = std::max(1, kBits / pool);  // pools
+  const uint32_t all = pool >= kBits ? ~0u : (1u << pool) - 1;
+  const int count = (position / kPagePositions + 1) * (kPagePositions / kBits);
+  for (int word = count - 1; word >= 0; --word) {
+    const int first = word * kBits / pool;
+    uint32_t spread = 0;
+    for (int i = 0; i < of_word && first + i < complete; ++i) {
+      const int number = first + i;
+      if ((words[number / kBits] >> (number % kBits)) & 1u) spread |= all << (i * pool % kBits);
+    }
+    words[word] = spread;
+  }
+  for (int place = complete * pool; place <= position; ++place) {
+    words[place / kBits] |= 1u << (place % kBits);
+  }
+}
+
 }  // namespace lockstep

@@ -118,6 +118,7 @@ class CpuDevice : public Device {
     Multiplied gate;
     Multiplied up;
     Activation activation{};
+    float limit = 0;
   };
   struct ExpertsUpRound;
   struct ExpertsDownRound;
@@ -152,7 +153,7 @@ class CpuDevice : public Device {
   void run_expert_piece(const ExpertsUpRound& round, const ExpertOrder::Run& run,
                         IndexRange tiles) const;
   // Joins `count` products in place of `gate`; `up` is undefined afterwards.
-  void join(Activation activation, float* gate, float* up, size_t count) const;
+  void join(Activation activation, float limit, float* gate, float* up, size_t count) const;
   void activate(const ExpertsUp& op, size_t first_bias, size_t count, float* gate, float* up) const;
 
   // The address of a slice of `elements` four-byte elements, checked to be inside its buffer.
@@ -224,8 +225,13 @@ class CpuDevice : public Device {
   void run(const DeltaRule& op);
   // In cpu_device_sparse.cc.
   void run(const LayerNorm& op);
+  void run(const PoolKeys& op);
   void run(const IndexScores& op);
   void run(const ChoosePositions& op);
+  // In cpu_device_streams.cc.
+  void run(const StreamGates& op);
+  void run(const CollapseStreams& op);
+  void run(const UpdateStreams& op);
 
   const KernelTable& kernels_;
   ThreadTeam team_;

@@ -156,11 +156,7 @@ void CpuDevice::activate(const ExpertsUp& op, size_t first_bias, size_t count, f
     kernels_.add(floats(op.gate_bias, first_bias + count) + first_bias, gate, count);
     kernels_.add(floats(op.up_bias, first_bias + count) + first_bias, up, count);
   }
-  if (op.activation == Activation::kClampedSwiglu) {
-    kernels_.clamped_swiglu(gate, up, op.limit, gate, count);
-  } else {
-    join(op.activation, gate, up, count);
-  }
+  join(op.activation, op.limit, gate, up, count);
 }
 
 void CpuDevice::run(const AddExpertBias& op) {

@@ -151,7 +151,8 @@ CpuDevice::Gated CpuDevice::open_gated(const GatedUp& op, Forms& forms) {
   const size_t count = static_cast<size_t>(op.tokens) * gate.rows();
   return {{&gate, forms.add(gate), floats(op.output, count)},
           {&up, forms.add(up), floats(op.scratch, count)},
-          op.activation};
+          op.activation,
+          op.limit};
 }
 
 void CpuDevice::run_gated(const Gated& of, const Forms& forms, IndexRange tiles,
@@ -166,7 +167,7 @@ void CpuDevice::run_gated(const Gated& of, const Forms& forms, IndexRange tiles,
   for (auto token = static_cast<size_t>(tokens.begin); token < static_cast<size_t>(tokens.end);
        ++token) {
     float* gate = of.gate.output + token * rows + begin;
-    join(of.activation, gate, of.up.output + token * rows + begin, end - begin);
+    join(of.activation, of.limit, gate, of.up.output + token * rows + begin, end - begin);
   }
 }
 
@@ -174,7 +175,7 @@ void CpuDevice::run(const Activate& op) {
   if (op.tokens == 0 || op.columns == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
   const auto stride = static_cast<size_t>(op.up_stride);
-  LOCKSTEP_CHECK(columns <= stride);
+  LOCKSTEP_CHECK(!has_limit(op.activation) && columns <= stride);
   float* gate = floats(op.gate, tokens * columns);
   float* up = floats(op.up, (tokens - 1) * stride + columns);
   constexpr size_t kColumnsOfChunk = 256, kCost = 16;  // of one column
@@ -182,7 +183,7 @@ void CpuDevice::run(const Activate& op) {
   parallel(static_cast<int>(tokens * chunks), kCost * kColumnsOfChunk, [&](int begin, int end) {
     for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) {
       const size_t token = chunk / chunks, first = chunk % chunks * kColumnsOfChunk;
-      join(op.activation, gate + token * columns + first, up + token * stride + first,
+      join(op.activation, 0, gate + token * columns + first, up + token * stride + first,
            std::min(kColumnsOfChunk, columns - first));
     }
   });
@@ -190,8 +191,12 @@ void CpuDevice::run(const Activate& op) {
 
 // gelu(g) by tanh is g * sigmoid(2 k (g + 0.044715 g^3)), so with c = 2 k (1 + 0.044715 g^2) it is
 // silu(g c) / c.
-void CpuDevice::join(Activation activation, float* gate, float* up, size_t count) const {
-  LOCKSTEP_CHECK(activation != Activation::kClampedSwiglu);
+void CpuDevice::join(Activation activation, float limit, float* gate, float* up,
+                     size_t count) const {
+  if (activation == Activation::kClampedSwiglu) {
+    kernels_.clamped_swiglu(gate, up, limit, gate, count);
+    return;
+  }
   if (activation == Activation::kSigmoidMul) {
     kernels_.sigmoid(gate, gate, count);
     for (size_t i = 0; i < count; ++i) gate[i] *= up[i];
@@ -202,6 +207,13 @@ void CpuDevice::join(Activation activation, float* gate, float* up, size_t count
       const float c = kGeluSlope + kGeluSquare * (gate[i] * gate[i]);
       gate[i] *= c;
       up[i] /= c;
+    }
+  }
+  if (activation == Activation::kClippedSiluMul) {
+    for (size_t i = 0; i < count; ++i) {
+      gate[i] = limit < gate[i] ? limit : gate[i];
+      up[i] = limit < up[i] ? limit : up[i];
+      up[i] = up[i] < -limit ? -limit : up[i];
     }
   }
   kernels_.silu_mul(gate, up, gate, count);

@@ -65,7 +65,12 @@ void CpuDevice::run(const Decay& op) {
   constexpr size_t kCost = 64;  // of one number
   parallel(op.tokens, kCost * columns, [&](int begin, int end) {
     for (auto token = static_cast<size_t>(begin); token < static_cast<size_t>(end); ++token) {
-      kernels_.decay(bias, rate, x + token * columns, columns);
+      float* row = x + token * columns;
+      if (op.least == 0) {
+        kernels_.decay(bias, rate, row, columns);
+      } else {
+        kernels_.bounded_decay(bias, rate, op.least, row, columns);
+      }
     }
   });
 }

@@ -40,6 +40,29 @@ void CpuDevice::run(const LayerNorm& op) {
   }
 }
 
+void CpuDevice::run(const PoolKeys& op) {
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const int columns = op.pools.head_dim;
+  LOCKSTEP_CHECK(op.inputs.head_dim == 2 * columns && kPagePositions % op.pool == 0);
+  PoolKeyArgs args{.inputs = page_args(op.inputs),
+                   .pools = page_args(op.pools),
+                   .bias = floats(op.bias, static_cast<size_t>(op.pool * columns)),
+                   .columns = columns,
+                   .pool = op.pool};
+  const int32_t* page = ints(op.page, tokens);
+  const int32_t* slot = ints(op.slot, tokens);
+  const size_t cost = 32 * static_cast<size_t>(columns);  // of a token: a part of them has a pool
+  parallel(op.tokens, cost, [&](int begin, int end) {
+    PoolKeyArgs own = args;
+    for (auto token = static_cast<size_t>(begin); token < static_cast<size_t>(end); ++token) {
+      if ((slot[token] + 1) % op.pool != 0) continue;
+      own.page = page[token];
+      own.slot = slot[token] / op.pool;
+      kernels_.pool_key(own);
+    }
+  });
+}
+
 // A piece of work is some pages of a token.
 void CpuDevice::run(const IndexScores& op) {
   constexpr int kPagesOfPiece = 8;
@@ -55,7 +78,7 @@ void CpuDevice::run(const IndexScores& op) {
   const int32_t* lists = ints(op.page_lists, 0);
   float* scores = floats(op.scores, tokens * stride);
   const int most = *std::max_element(positions, positions + tokens);
-  LOCKSTEP_CHECK(most < op.stride);
+  LOCKSTEP_CHECK(most / op.pool < op.stride);
   const int pieces = most / (kPagePositions * kPagesOfPiece) + 1;
   const size_t cost = width * kPagePositions * kPagesOfPiece;
   parallel(op.tokens * pieces, cost, [&](int begin, int end) {
@@ -71,6 +94,7 @@ void CpuDevice::run(const IndexScores& op) {
                              .query = query + token * width,
                              .weights = weights + token * heads,
                              .heads = op.heads,
+                             .page_keys = kPagePositions / op.pool,
                              .scores = scores + token * stride});
     }
   });
@@ -84,13 +108,15 @@ void CpuDevice::run(const ChoosePositions& op) {
   const int32_t* positions = ints(op.positions, tokens);
   uint32_t* masks = words(op.mask, tokens * mask_words);
   const int most = *std::max_element(positions, positions + tokens);
-  LOCKSTEP_CHECK(most < op.stride && most < op.mask_words * 32);
+  LOCKSTEP_CHECK(most / op.pool < op.stride && most < op.mask_words * 32);
   parallel(op.tokens, 8 * (static_cast<size_t>(most) + 1), [&](int begin, int end) {
     for (auto token = static_cast<size_t>(begin); token < static_cast<size_t>(end); ++token) {
-      const int position = positions[token];
-      if (position < op.chosen) continue;
-      choose_best({scores + token * stride, static_cast<size_t>(position) + 1}, op.chosen,
-                  masks + token * mask_words);
+      const int position = positions[token], complete = (position + 1) / op.pool;
+      if (complete <= op.chosen / op.pool) continue;
+      uint32_t* mask = masks + token * mask_words;
+      choose_best({scores + token * stride, static_cast<size_t>(complete)}, op.chosen / op.pool,
+                  mask);
+      if (op.pool > 1) spread_pools(complete, op.pool, position, mask);
     }
   });
 }

@@ -18,7 +18,9 @@ static_assert(kPositionsOfPage == kPagePositions && kLanesOfNorm == kNormLanes);
 static_assert(kActivateSilu == static_cast<uint32_t>(Activation::kSiluMul) &&
               kActivateClamped == static_cast<uint32_t>(Activation::kClampedSwiglu) &&
               kActivateGelu == static_cast<uint32_t>(Activation::kGeluMul) &&
-              kActivateSigmoid == static_cast<uint32_t>(Activation::kSigmoidMul));
+              kActivateSigmoid == static_cast<uint32_t>(Activation::kSigmoidMul) &&
+              kActivateClipped == static_cast<uint32_t>(Activation::kClippedSiluMul));
+static_assert(kMostStreams == kResidualStreamsMax && kMostStreams * kMostStreams <= kGroupSize);
 static_assert(kSlopeOfGelu == kGeluSlope && kSquareOfGelu == kGeluSquare);
 static_assert(kWordsOfBlock8 * 4 == sizeof(InputBlock8));
 static_assert(kWordsOfBlockF * 4 == sizeof(InputBlockF));
@@ -73,6 +75,12 @@ std::string_view kernel_name(Kernel kernel) {
       return "choose_positions";
     case Kernel::kAttentionChosen:
       return "attention_chosen";
+    case Kernel::kPoolKey:
+      return "pool_key";
+    case Kernel::kStreamGates:
+      return "stream_gates";
+    case Kernel::kStreams:
+      return "streams";
   }
   return "";
 }

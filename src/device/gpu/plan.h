@@ -41,6 +41,9 @@ enum class Kernel : uint8_t {
   kIndexScores,
   kChoosePositions,
   kAttentionChosen,
+  kPoolKey,
+  kStreamGates,
+  kStreams,
 };
 
 // "matmul"
@@ -258,8 +261,13 @@ class Planner {
                                 int tokens);
   // In plan_sparse.cc.
   void plan(const LayerNorm& op);
+  void plan(const PoolKeys& op);
   void plan(const IndexScores& op);
   void plan(const ChoosePositions& op);
+  // In plan_streams.cc.
+  void plan(const StreamGates& op);
+  void plan(const CollapseStreams& op);
+  void plan(const UpdateStreams& op);
   void activate(ActivateParams params, std::initializer_list<MemoryRange> reads,
                 const MemoryRange& output, const PlanMatrix* user);
   void elementwise(uint32_t kind, const ElementwiseParams& params,

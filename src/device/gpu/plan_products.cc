@@ -145,7 +145,8 @@ void Planner::plan(const GatedUp& op) {
             .rows = static_cast<uint32_t>(op.tokens),
             .columns = static_cast<uint32_t>(gate.rows),
             .up_stride = static_cast<uint32_t>(gate.rows),
-            .activation = static_cast<uint32_t>(op.activation)},
+            .activation = static_cast<uint32_t>(op.activation),
+            .limit = op.limit},
            {gates, ups}, gates, user_of(op.output));
 }
 
@@ -153,7 +154,7 @@ void Planner::plan(const Activate& op) {
   if (op.tokens == 0 || op.columns == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
   const auto stride = static_cast<size_t>(op.up_stride);
-  LOCKSTEP_CHECK(op.activation != Activation::kClampedSwiglu && columns <= stride);
+  LOCKSTEP_CHECK(!has_limit(op.activation) && columns <= stride);
   const MemoryRange gates = memory_.place(op.gate, tokens * columns);
   const MemoryRange ups = memory_.place(op.up, (tokens - 1) * stride + columns);
   activate({.gate = gates.begin,

@@ -46,12 +46,13 @@ void Planner::plan(const Decay& op) {
   const MemoryRange x = memory_.place(op.x, tokens * columns);
   const MemoryRange bias = memory_.place(op.bias, columns);
   const MemoryRange rate = memory_.place(op.rate, columns);
-  elementwise(kDecay,
+  elementwise(op.least == 0 ? kDecay : kBoundedDecay,
               {.x = bias.begin,
                .y = x.begin,
                .weights = rate.begin,
                .row_count = static_cast<uint32_t>(op.tokens),
-               .columns = static_cast<uint32_t>(op.columns)},
+               .columns = static_cast<uint32_t>(op.columns),
+               .cap = op.least},
               {x, bias, rate}, {x});
 }
 

@@ -21,10 +21,12 @@ float gelu_mul(float gate, float up) {
   const float c = exact_add(kSlopeOfGelu, exact_mul(kSquareOfGelu, exact_mul(gate, gate)));
   return silu_mul(exact_mul(gate, c), exact_div(up, c));
 }
-float clamped_swiglu(float gate, float up, float limit) {
+void limit_both(inout float gate, inout float up, float limit) {
   if (limit < gate) gate = limit;
   if (limit < up) up = limit;
   if (up < -limit) up = -limit;
+}
+float clamped_swiglu(float gate, float up) {
   const float opened = exact_sigmoid(exact_mul(1.702, gate));
   return exact_mul(exact_add(up, 1.0), exact_mul(gate, opened));
 }
@@ -38,13 +40,16 @@ float activated(uint row, uint column) {
     gate = exact_add(gate, Floats(advance(PARAMS.gate_bias, expert, columns * 4u)).at[column]);
     up = exact_add(up, Floats(advance(PARAMS.up_bias, expert, columns * 4u)).at[column]);
   }
+  const bool is_clipped = PARAMS.activation == kActivateClipped;
+  const bool is_clamped = PARAMS.activation == kActivateClamped;
+  if (is_clipped || is_clamped) limit_both(gate, up, PARAMS.limit);
   float joined = 0.0;
-  // One call for both, so that a workgroup's code has one exponential less.
+  // One call for all, so that a workgroup's code has fewer exponentials.
   const bool is_sigmoid = PARAMS.activation == kActivateSigmoid;
-  if (is_sigmoid || PARAMS.activation == kActivateSilu) {
+  if (is_sigmoid || is_clipped || PARAMS.activation == kActivateSilu) {
     joined = opened(is_sigmoid ? 1.0 : gate, gate, up);
   }
-  if (PARAMS.activation == kActivateClamped) joined = clamped_swiglu(gate, up, PARAMS.limit);
+  if (is_clamped) joined = clamped_swiglu(gate, up);
   if (PARAMS.activation == kActivateGelu) joined = gelu_mul(gate, up);
   if (!is_none(PARAMS.weights)) joined = exact_mul(joined, Floats(PARAMS.weights).at[row]);
   Floats(advance(PARAMS.outputs, row, columns * 4u)).at[column] = joined;

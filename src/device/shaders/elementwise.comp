@@ -39,6 +39,12 @@ void main() {
       y.at[column] = exact_exp(exact_sub(0.0, exact_mul(Floats(PARAMS.weights).at[column], softplus)));
       break;
     }
+    case kBoundedDecay: {
+      const float sum = exact_add(y.at[column], x.at[column]);
+      const float opened = exact_sigmoid(exact_mul(Floats(PARAMS.weights).at[column], sum));
+      y.at[column] = exact_exp(exact_mul(PARAMS.cap, opened));
+      break;
+    }
     case kAddExpertBias: {
       float sum = 0.0;
       for (uint i = row * PARAMS.slots; i < (row + 1u) * PARAMS.slots; ++i) {

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// IndexScores: kernels/generic/chosen.inl. A workgroup has one page of one token, an invocation one
-// of its positions.
+// IndexScores: kernels/generic/chosen.inl. A workgroup has some keys of one token, an invocation one
+// of them: of a position, or of a pool of them.
 #include "common.glsl"
 #include "pages.glsl"
 
@@ -40,16 +40,16 @@ void main() {
   const PagesInfo pages = PARAMS.pages;
   const uint lane = gl_LocalInvocationIndex, index = gl_WorkGroupID.x, token = gl_WorkGroupID.y;
   const uint position = uint(Ints(PARAMS.positions).at[token]);
-  const uint own = index * kPositionsOfPage + lane;
-  if (position < PARAMS.chosen || own > position) return;
+  const uint own = index * kGroupSize + lane, page_keys = kPositionsOfPage / PARAMS.pool;
+  if (position < PARAMS.chosen || own >= (position + 1u) / PARAMS.pool) return;
   Ints list = Ints(advance(PARAMS.page_lists, uint(Ints(PARAMS.list_offsets).at[token]), 4u));
-  const uvec2 keys = place_of_head(pages.keys, pages, uint(list.at[index]), 0u);
+  const uvec2 keys = place_of_head(pages.keys, pages, uint(list.at[own / page_keys]), 0u);
   const uint head_dim = pages.head_dim, heads = PARAMS.heads;
   Floats weights = Floats(advance(PARAMS.weights, token, heads * 4u));
   float score = 0.0;
   for (uint head = 0u; head < heads; ++head) {
     const uvec2 query = advance(PARAMS.query, token * heads + head, head_dim * 4u);
-    const float product = larger(product_of(keys, query, lane, head_dim), 0.0);
+    const float product = larger(product_of(keys, query, own % page_keys, head_dim), 0.0);
     score = exact_fma(weights.at[head], product, score);
   }
   Floats(advance(PARAMS.scores, token, PARAMS.stride * 4u)).at[own] = score;

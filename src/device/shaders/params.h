@@ -35,6 +35,7 @@ LOCKSTEP_CONSTANT uint32_t kBlocksOfActivate = 16u;
 // Items (tokens) of a workgroup that multiplies without sharing terms.
 LOCKSTEP_CONSTANT uint32_t kItemsOfGroup = 8u;
 LOCKSTEP_CONSTANT uint32_t kExpertsMax = 1024u;
+LOCKSTEP_CONSTANT uint32_t kMostStreams = 8u;    // kResidualStreamsMax in kernels/kernels.h
 LOCKSTEP_CONSTANT uint32_t kHeadDimMax = 1024u;  // of row.glsl
 
 // In which form a matrix takes its input.
@@ -129,6 +130,7 @@ LOCKSTEP_CONSTANT uint32_t kActivateSilu = 0u;
 LOCKSTEP_CONSTANT uint32_t kActivateClamped = 1u;
 LOCKSTEP_CONSTANT uint32_t kActivateGelu = 2u;
 LOCKSTEP_CONSTANT uint32_t kActivateSigmoid = 3u;
+LOCKSTEP_CONSTANT uint32_t kActivateClipped = 4u;
 // kGeluSlope and kGeluSquare there.
 LOCKSTEP_CONSTANT float kSlopeOfGelu = 1.5957691216f;
 LOCKSTEP_CONSTANT float kSquareOfGelu = 0.0713548163f;
@@ -298,6 +300,16 @@ struct LayerNormParams {
   float epsilon;
 };
 
+// Each invocation has a column of a token's pool, if its position completes one.
+struct PoolKeyParams {
+  PagesInfo inputs;
+  PagesInfo pools;
+  Address bias;
+  Address page;
+  Address slot;
+  uint32_t pool;  // positions
+};
+
 struct IndexScoresParams {
   PagesInfo pages;
   Address query;
@@ -309,6 +321,7 @@ struct IndexScoresParams {
   uint32_t heads;
   uint32_t chosen;
   uint32_t stride;  // of a token's scores
+  uint32_t pool;    // positions of a key
 };
 
 struct ChoosePositionsParams {
@@ -317,7 +330,8 @@ struct ChoosePositionsParams {
   Address mask;
   uint32_t stride;
   uint32_t mask_words;
-  uint32_t chosen;
+  uint32_t chosen;  // pools
+  uint32_t pool;    // positions
 };
 
 struct RouteParams {
@@ -347,6 +361,8 @@ LOCKSTEP_CONSTANT uint32_t kScale = 6u;          // y[r][c] *= x[0]
 LOCKSTEP_CONSTANT uint32_t kCap = 7u;            // y[r][c] = cap * tanh(y[r][c] / cap)
 LOCKSTEP_CONSTANT uint32_t kSigmoid = 8u;        // y[r][c] = sigmoid(y[r][c])
 LOCKSTEP_CONSTANT uint32_t kDecay = 9u;  // y[r][c] = exp(-weights[c] * softplus(y[r][c] + x[c]))
+// y[r][c] = exp(least * sigmoid(weights[c] * (y[r][c] + x[c])))
+LOCKSTEP_CONSTANT uint32_t kBoundedDecay = 10u;
 
 struct ElementwiseParams {
   Address x;
@@ -357,7 +373,7 @@ struct ElementwiseParams {
   uint32_t columns;
   uint32_t y_stride;
   uint32_t slots;
-  float cap;
+  float cap;  // or the least logarithm of a decay
   uint32_t x_stride;
 };
 
@@ -392,6 +408,30 @@ struct DeltaParams {
   uint32_t key_dim;
   uint32_t value_dim;
   uint32_t decays;
+};
+
+// Where the streams of a token are in its row of gates: as StreamGates in device/operations.h says.
+struct StreamGatesParams {
+  Address x;
+  Address scale;
+  Address bias;
+  uint32_t streams;
+  uint32_t rounds;
+  float epsilon;
+};
+
+// The work of the kernel of streams in a column of a token, as CollapseStreams and UpdateStreams in
+// device/operations.h say.
+LOCKSTEP_CONSTANT uint32_t kCollapse = 0u;
+LOCKSTEP_CONSTANT uint32_t kUpdate = 1u;
+
+struct StreamsParams {
+  Address x;  // a row of each token: the sum of its streams, or what is added to them
+  Address streams;
+  Address weights;
+  uint32_t weights_stride;  // from one token's weights to the next
+  uint32_t count;           // of streams
+  uint32_t columns;
 };
 
 // Results for each triple (a, b, c): a * b + c, a / b, the root of |a|, exp(c).

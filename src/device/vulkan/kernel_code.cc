@@ -43,6 +43,8 @@ namespace {
 #include <spirv/kNorm64.h>
 #include <spirv/kNormHeads.h>
 #include <spirv/kNormHeads64.h>
+#include <spirv/kPoolKey.h>
+#include <spirv/kPoolKey64.h>
 #include <spirv/kPrepare.h>
 #include <spirv/kPrepare64.h>
 #include <spirv/kProbe.h>
@@ -55,6 +57,10 @@ namespace {
 #include <spirv/kRoute64.h>
 #include <spirv/kStoreKv.h>
 #include <spirv/kStoreKv64.h>
+#include <spirv/kStreamGates.h>
+#include <spirv/kStreamGates64.h>
+#include <spirv/kStreams.h>
+#include <spirv/kStreams64.h>
 
 }  // namespace
 
@@ -90,6 +96,9 @@ std::span<const uint32_t> kernel_code(Kernel kernel, const KernelFeatures& has) 
     LOCKSTEP_KERNEL(kIndexScores);
     LOCKSTEP_KERNEL(kChoosePositions);
     LOCKSTEP_KERNEL(kAttentionChosen);
+    LOCKSTEP_KERNEL(kPoolKey);
+    LOCKSTEP_KERNEL(kStreamGates);
+    LOCKSTEP_KERNEL(kStreams);
 #undef LOCKSTEP_KERNEL
   }
   LOCKSTEP_CHECK(false);

@@ -143,8 +143,8 @@ uint64_t chosen_checksum(const KernelTable& table, KvKind kind) {
   AnswerSum sum;
   const std::vector<float> query = random.units(kHeads * kWidth);
   std::vector<float> scores(4 * kPagePositions);
-  table.index_scores(
-      {pages, page_list, 0, 4, query.data(), random.units(kHeads).data(), kHeads, scores.data()});
+  table.index_scores({pages, page_list, 0, 4, query.data(), random.units(kHeads).data(), kHeads,
+                      kPagePositions, scores.data()});
   scores.resize(kPositions);
   sum.add(scores);
   const uint32_t chosen[] = {0x80000001u, 0x00f00000u, 0, 0, ~0u, 0x12345678u, 1u, 0x8000u};
@@ -215,6 +215,53 @@ uint64_t recurrent_checksum(const KernelTable& table) {
   return sum.value();
 }
 
+// Keys of pools, in columns that end in a short group of lanes.
+uint64_t pools_checksum(const KernelTable& table, KvKind kind) {
+  SampleRandom random(47);
+  constexpr int kColumns = 41, kPool = 4;
+  constexpr size_t kWidth = 2 * kColumns;
+  std::vector<std::byte> keys(page_head_stride(kind, kWidth));
+  std::vector<std::byte> pools(page_head_stride(KvKind::kF32, kColumns));
+  const PageArgs inputs = {kind, keys.data(), nullptr, keys.size(), kWidth, 0, 1};
+  const std::vector<float> rows = random.units(kPagePositions * kWidth);
+  const std::vector<int32_t> page(kPagePositions, 0);
+  std::vector<int32_t> slot;
+  for (int i = 0; i < kPagePositions; ++i) slot.push_back(i);
+  table.store_kv({inputs, rows.data(), rows.data(), kWidth, kWidth, page.data(), slot.data(), 0,
+                  kPagePositions});
+  const std::vector<float> bias = random.units(kPool * kColumns);
+  for (int32_t pool = 0; pool < kPagePositions / kPool; ++pool) {
+    table.pool_key({inputs,
+                    {KvKind::kF32, pools.data(), nullptr, pools.size(), kColumns, 0, 1},
+                    bias.data(),
+                    kColumns,
+                    kPool,
+                    0,
+                    pool});
+  }
+  AnswerSum sum;
+  sum.add(pools.data(), pools.size());
+  return sum.value();
+}
+
+uint64_t streams_checksum(const KernelTable& table) {
+  SampleRandom random(53);
+  constexpr int kStreams = 3;
+  constexpr size_t kColumns = 90;
+  std::vector<float> streams = random.units(kStreams * kColumns), x(kColumns);
+  const std::vector<float> pre = random.units(kStreams), post = random.units(kStreams);
+  const std::vector<float> mix = random.units(kStreams * kStreams), bias = random.units(kColumns);
+  AnswerSum sum;
+  table.collapse_streams(streams.data(), kColumns, pre.data(), kStreams, kColumns, x.data());
+  table.update_streams(x.data(), post.data(), mix.data(), kStreams, kColumns, streams.data(),
+                       kColumns);
+  sum.add(x);
+  sum.add(streams);
+  table.bounded_decay(bias.data(), streams.data(), -5.0f, x.data(), kColumns);
+  sum.add(x);
+  return sum.value();
+}
+
 uint64_t math_checksum() {
   SampleRandom random(31);
   AnswerSum sum;
@@ -248,7 +295,10 @@ std::vector<FixedAnswer> fixed_answers(const KernelTable& table) {
       {"attention over f16", 0xd6ecbd2615e6e420u, stored_checksum(table, KvKind::kF16)},
       {"attention over q8", 0x8c75ef1be04a9eeeu, stored_checksum(table, KvKind::kQ8)},
       {"attention over chosen f32", 0x9e048a31ceae1a26u, chosen_checksum(table, KvKind::kF32)},
-      {"attention over chosen q8", 0x4ff89ac2495cd206u, chosen_checksum(table, KvKind::kQ8)}};
+      {"attention over chosen q8", 0x4ff89ac2495cd206u, chosen_checksum(table, KvKind::kQ8)},
+      {"pools of f32", 0xbc02ed254449cf64u, pools_checksum(table, KvKind::kF32)},
+      {"pools of q8", 0x760c9e324ebc19f6u, pools_checksum(table, KvKind::kQ8)},
+      {"streams", 0x93fd46db92f8df08u, streams_checksum(table)}};
 }
 
 FixedAnswer fixed_math_answer() {

@@ -249,23 +249,85 @@ void attention_chosen(const AttentionArgs& args) {
   }
 }
 
-// Adds `Heads` heads of the index to the scores of a page.
+// A stored element of a position's key.
+template <KvKind Kind>
+LANES_INLINE float stored_key(const std::byte* head, int head_dim, int slot, int column) {
+  const KvPlace<Kind> place = place_of_key<Kind>(const_cast<std::byte*>(head), head_dim, slot);
+  const size_t at = static_cast<size_t>(column) * place.stride;
+  if constexpr (Kind == KvKind::kF32) return place.elements[at];
+  if constexpr (Kind == KvKind::kQ8) {
+    const size_t block = static_cast<size_t>(column / kBlockColumns) * place.stride;
+    return static_cast<float>(place.elements[at]) * to_float(place.scales[block]);
+  }
+  if constexpr (Kind == KvKind::kBF16 || Kind == KvKind::kF16) return to_float(place.elements[at]);
+}
+
+template <KvKind Kind>
+void pool_key_kind(const PoolKeyArgs& args) {
+  const int head_dim = args.inputs.head_dim;
+  const auto page = static_cast<size_t>(args.page);
+  const std::byte* head = args.inputs.keys + page * args.inputs.page_stride;
+  const KvPlace<KvKind::kF32> to = place_of_key<KvKind::kF32>(
+      args.pools.keys + page * args.pools.page_stride, args.columns, args.slot);
+  for (int begin = 0; begin < args.columns; begin += kLanes) {
+    const int count = args.columns - begin < kLanes ? args.columns - begin : kLanes;
+    F32x16 keys[kPagePositions], gates[kPagePositions], most = F32x16::broadcast(0.0f);
+    for (int m = 0; m < args.pool; ++m) {
+      const int slot = args.slot * args.pool + m;
+      float key[kLanes] = {}, gate[kLanes] = {};
+      for (int i = 0; i < count; ++i) {
+        key[i] = stored_key<Kind>(head, head_dim, slot, begin + i);
+        gate[i] = stored_key<Kind>(head, head_dim, slot, args.columns + begin + i);
+      }
+      keys[m] = F32x16::load(key);
+      const F32x16 bias = load_lanes(args.bias + m * args.columns + begin, count);
+      gates[m] = add(F32x16::load(gate), bias);
+      most = m == 0 ? gates[0] : max(most, gates[m]);
+    }
+    F32x16 sum = F32x16::broadcast(0.0f), mean = sum;
+    for (int m = 0; m < args.pool; ++m) {
+      const F32x16 e = exp_lanes(sub(gates[m], most));
+      sum = add(sum, e);
+      mean = fma(e, keys[m], mean);
+    }
+    float pooled[kLanes];
+    store(pooled, div(mean, sum));
+    for (int i = 0; i < count; ++i) {
+      to.elements[static_cast<size_t>(begin + i) * to.stride] = pooled[i];
+    }
+  }
+}
+
+void pool_key(const PoolKeyArgs& args) {
+  switch (args.inputs.kind) {
+    case KvKind::kF32:
+      return pool_key_kind<KvKind::kF32>(args);
+    case KvKind::kBF16:
+      return pool_key_kind<KvKind::kBF16>(args);
+    case KvKind::kF16:
+      return pool_key_kind<KvKind::kF16>(args);
+    case KvKind::kQ8:
+      return pool_key_kind<KvKind::kQ8>(args);
+  }
+}
+
+// Adds `Heads` heads of the index to the scores of a page's `groups` groups of sixteen keys.
 template <KvKind Kind, int Heads>
-LANES_INLINE void add_index_heads(const PageHead& page, const float* query, const float* weights,
-                                  F32x16 (&scores)[kPagePositions / kLanes]) {
-  constexpr int kWidth = tiles_of_block(Heads), kGroups = kPagePositions / kLanes;
+LANES_INLINE void add_index_heads(const PageHead& page, int groups, const float* query,
+                                  const float* weights, F32x16 (&scores)[kPagePositions / kLanes]) {
+  constexpr int kWidth = tiles_of_block(Heads);
   PageWeights products[Heads];
   Ahead none = {nullptr, false};
   int group = 0;
-  for (; group + kWidth <= kGroups; group += kWidth) {
+  for (; group + kWidth <= groups; group += kWidth) {
     score_groups<Kind, Heads, kWidth>(page, group, query, 1.0f, products, none);
   }
-  for (; group < kGroups; ++group) {
+  for (; group < groups; ++group) {
     score_groups<Kind, Heads, 1>(page, group, query, 1.0f, products, none);
   }
   for (int h = 0; h < Heads; ++h) {
     const F32x16 weight = F32x16::broadcast(weights[h]), zero = F32x16::broadcast(0.0f);
-    for (int g = 0; g < kGroups; ++g) {
+    for (int g = 0; g < groups; ++g) {
       const F32x16 product = F32x16::load(products[h].probability + g * kLanes);
       scores[g] = fma(weight, max(product, zero), scores[g]);
     }
@@ -274,24 +336,24 @@ LANES_INLINE void add_index_heads(const PageHead& page, const float* query, cons
 
 template <KvKind Kind>
 void score_index_kind(const IndexScoresArgs& args) {
-  constexpr int kGroups = kPagePositions / kLanes;
-  const int head_dim = args.pages.head_dim;
+  const int head_dim = args.pages.head_dim, keys = args.page_keys;
+  const int groups = (keys + kLanes - 1) / kLanes;
   for (int index = args.page_begin; index < args.page_end; ++index) {
     const auto at = static_cast<size_t>(args.page_list[index]) * args.pages.page_stride;
     const PageHead page = {args.pages.keys + at, nullptr, head_dim, 0, 0, kPagePositions};
-    F32x16 scores[kGroups];
-    for (int g = 0; g < kGroups; ++g) scores[g] = F32x16::broadcast(0.0f);
+    F32x16 scores[kPagePositions / kLanes];
+    for (int g = 0; g < groups; ++g) scores[g] = F32x16::broadcast(0.0f);
     int head = 0;
     for (; head + 4 <= args.heads; head += 4) {
-      add_index_heads<Kind, 4>(page, args.query + static_cast<size_t>(head) * head_dim,
+      add_index_heads<Kind, 4>(page, groups, args.query + static_cast<size_t>(head) * head_dim,
                                args.weights + head, scores);
     }
     for (; head < args.heads; ++head) {
-      add_index_heads<Kind, 1>(page, args.query + static_cast<size_t>(head) * head_dim,
+      add_index_heads<Kind, 1>(page, groups, args.query + static_cast<size_t>(head) * head_dim,
                                args.weights + head, scores);
     }
-    float* to = args.scores + static_cast<size_t>(index) * kPagePositions;
-    for (int g = 0; g < kGroups; ++g) store(to + g * kLanes, scores[g]);
+    float* to = args.scores + static_cast<size_t>(index) * static_cast<size_t>(keys);
+    for (int g = 0; g < groups; ++g) store_lanes(to + g * kLanes, scores[g], keys - g * kLanes);
   }
 }
 

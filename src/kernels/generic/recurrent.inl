@@ -36,19 +36,31 @@ void decay(const float* bias, const float* rate, float* x, size_t count) {
   }
 }
 
+LANES_INLINE F32x16 bounded_decay_lanes(F32x16 x, F32x16 bias, F32x16 rate, F32x16 least) {
+  return exp_lanes(mul(least, sigmoid_lanes(mul(rate, add(x, bias)))));
+}
+
+void bounded_decay(const float* bias, const float* rate, float least, float* x, size_t count) {
+  const F32x16 smallest = F32x16::broadcast(least);
+  size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    store(x + i, bounded_decay_lanes(F32x16::load(x + i), F32x16::load(bias + i),
+                                     F32x16::load(rate + i), smallest));
+  }
+  const int rest = static_cast<int>(count - i);
+  if (rest > 0) {
+    const F32x16 y =
+        bounded_decay_lanes(F32x16::load_partial(x + i, rest), F32x16::load_partial(bias + i, rest),
+                            F32x16::load_partial(rate + i, rest), smallest);
+    store_partial(x + i, y, rest);
+  }
+}
+
 void sigmoid(const float* x, float* y, size_t count) {
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) store(y + i, sigmoid_lanes(F32x16::load(x + i)));
   const int rest = static_cast<int>(count - i);
   if (rest > 0) store_partial(y + i, sigmoid_lanes(F32x16::load_partial(x + i, rest)), rest);
-}
-
-// Some lanes of memory, of which only the first `count` exist.
-LANES_INLINE F32x16 load_lanes(const float* from, int count) {
-  return count >= kLanes ? F32x16::load(from) : F32x16::load_partial(from, count);
-}
-LANES_INLINE void store_lanes(float* to, F32x16 x, int count) {
-  count >= kLanes ? store(to, x) : store_partial(to, x, count);
 }
 
 void convolve(const ConvolveArgs& args) {

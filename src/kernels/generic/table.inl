@@ -3,6 +3,8 @@
 // Each file needs the ones before it; blank lines keep clang-format from sorting them.
 #include "kernels/generic/math.inl"
 
+#include "kernels/generic/lanes.inl"
+
 #include "kernels/generic/codes.inl"
 
 #include "kernels/generic/scales.inl"
@@ -31,6 +33,8 @@
 
 #include "kernels/generic/recurrent.inl"
 
+#include "kernels/generic/streams.inl"
+
 constexpr KernelTable kernel_table(const char* name) {
   return {
       .name = name,
@@ -44,12 +48,16 @@ constexpr KernelTable kernel_table(const char* name) {
       .store_kv = store_kv,
       .attention = attention,
       .attention_chosen = attention_chosen,
+      .pool_key = pool_key,
       .index_scores = index_scores,
       .silu_mul = silu_mul,
       .clamped_swiglu = clamped_swiglu,
       .add = add_to,
       .sigmoid = sigmoid,
       .decay = decay,
+      .bounded_decay = bounded_decay,
+      .collapse_streams = collapse_streams,
+      .update_streams = update_streams,
       .convolve = convolve,
       .delta_rule = delta_rule,
   };

@@ -1,0 +1,110 @@
+// How the CPU runs the operations of several residual streams.
+#include <algorithm>
+
+#include "base/check.h"
+#include "device/cpu/cpu_device.h"
+#include "kernels/math.h"
+
+namespace lockstep {
+namespace {
+
+// Columns of a token that a thread takes together.
+constexpr size_t kStreamColumns = 1024;
+
+size_t stream_chunks(size_t columns) {
+  return (columns + kStreamColumns - 1) / kStreamColumns;
+}
+
+void soften_mix_row(float* row, int count, float epsilon) {
+  const float largest = *std::max_element(row, row + count);
+  float sum = 0;
+  for (int i = 0; i < count; ++i) {
+    row[i] = exp_f32(row[i] - largest);
+    sum += row[i];
+  }
+  for (int i = 0; i < count; ++i) row[i] = row[i] / sum + epsilon;
+}
+
+// Divides numbers `stride` apart by their sum plus epsilon.
+void divide_by_sum(float* first, int count, int stride, float epsilon) {
+  float sum = 0;
+  for (int i = 0; i < count; ++i) sum += first[i * stride];
+  sum += epsilon;
+  for (int i = 0; i < count; ++i) first[i * stride] /= sum;
+}
+
+// Nearly the same sums in all rows and columns of (n, n): as many steps as the model was trained
+// with, not until they agree.
+void balance(float* mix, int n, int rounds, float epsilon) {
+  for (int row = 0; row < n; ++row) soften_mix_row(mix + row * n, n, epsilon);
+  for (int round = 0; round < rounds; ++round) {
+    for (int row = 0; round > 0 && row < n; ++row) divide_by_sum(mix + row * n, n, 1, epsilon);
+    for (int column = 0; column < n; ++column) divide_by_sum(mix + column, n, n, epsilon);
+  }
+}
+
+}  // namespace
+
+void CpuDevice::run(const StreamGates& op) {
+  LOCKSTEP_CHECK(op.streams > 0 && op.streams <= kResidualStreamsMax);
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const size_t gates = gates_of(op.streams);
+  const int n = op.streams;
+  float* x = floats(op.x, tokens * gates);
+  const float* scale = floats(op.scale, 3);
+  const float* bias = floats(op.bias, gates);
+  const size_t cost = 64 * gates * static_cast<size_t>(op.rounds);
+  parallel(op.tokens, cost, [&](int begin, int end) {
+    for (auto token = static_cast<size_t>(begin); token < static_cast<size_t>(end); ++token) {
+      float* row = x + token * gates;
+      for (int i = 0; i < static_cast<int>(gates); ++i) {
+        row[i] = row[i] * scale[std::min(i / n, 2)] + bias[i];
+      }
+      for (int i = 0; i < n; ++i) row[i] = sigmoid_f32(row[i]) + op.epsilon;
+      for (int i = n; i < 2 * n; ++i) row[i] = 2 * sigmoid_f32(row[i]);
+      balance(row + 2 * n, n, op.rounds, op.epsilon);
+    }
+  });
+}
+
+void CpuDevice::run(const CollapseStreams& op) {
+  if (op.tokens == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const auto streams = static_cast<size_t>(op.streams);
+  const auto stride = static_cast<size_t>(op.weights_stride);
+  const float* input = floats(op.input, tokens * streams * columns);
+  const float* weights = floats(op.weights, (tokens - 1) * stride + streams);
+  float* output = floats(op.output, tokens * columns);
+  const size_t chunks = stream_chunks(columns);
+  parallel(static_cast<int>(tokens * chunks), streams * kStreamColumns, [&](int begin, int end) {
+    for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) {
+      const size_t token = chunk / chunks, first = chunk % chunks * kStreamColumns;
+      kernels_.collapse_streams(
+          input + token * streams * columns + first, columns, weights + token * stride, op.streams,
+          std::min(kStreamColumns, columns - first), output + token * columns + first);
+    }
+  });
+}
+
+void CpuDevice::run(const UpdateStreams& op) {
+  LOCKSTEP_CHECK(op.streams > 0 && op.streams <= kResidualStreamsMax);
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const auto streams = static_cast<size_t>(op.streams);
+  const size_t gates = gates_of(op.streams);
+  const float* x = floats(op.x, tokens * columns);
+  const float* all = floats(op.gates, tokens * gates);
+  float* output = floats(op.output, tokens * streams * columns);
+  const size_t chunks = stream_chunks(columns), cost = streams * streams * kStreamColumns;
+  parallel(static_cast<int>(tokens * chunks), cost, [&](int begin, int end) {
+    for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) {
+      const size_t token = chunk / chunks, first = chunk % chunks * kStreamColumns;
+      const float* of_token = all + token * gates;
+      kernels_.update_streams(x + token * columns + first, of_token + streams,
+                              of_token + 2 * streams, op.streams,
+                              std::min(kStreamColumns, columns - first),
+                              output + token * streams * columns + first, columns);
+    }
+  });
+}
+
+}  // namespace lockstep

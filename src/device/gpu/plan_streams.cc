@@ -1,0 +1,69 @@
+// The plan of the operations of several residual streams.
+#include "base/check.h"
+#include "device/gpu/emit.h"
+#include "device/gpu/plan.h"
+
+namespace lockstep::gpu {
+namespace {
+
+void check_streams(int streams) {
+  LOCKSTEP_CHECK(streams > 0 && streams <= kResidualStreamsMax);
+}
+
+}  // namespace
+
+void Planner::plan(const StreamGates& op) {
+  check_streams(op.streams);
+  if (op.tokens == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens);
+  const size_t gates = gates_of(op.streams);
+  const MemoryRange x = memory_.place(op.x, tokens * gates);
+  const MemoryRange scale = memory_.place(op.scale, 3), bias = memory_.place(op.bias, gates);
+  emit({Kernel::kStreamGates, {}}, tokens, 1,
+       StreamGatesParams{.x = x.begin,
+                         .scale = scale.begin,
+                         .bias = bias.begin,
+                         .streams = static_cast<uint32_t>(op.streams),
+                         .rounds = static_cast<uint32_t>(op.rounds),
+                         .epsilon = op.epsilon},
+       {x, scale, bias}, {x});
+}
+
+void Planner::plan(const CollapseStreams& op) {
+  if (op.tokens == 0 || op.columns == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const auto streams = static_cast<size_t>(op.streams);
+  const auto stride = static_cast<size_t>(op.weights_stride);
+  const MemoryRange input = memory_.place(op.input, tokens * streams * columns);
+  const MemoryRange weights = memory_.place(op.weights, (tokens - 1) * stride + streams);
+  const MemoryRange output = memory_.place(op.output, tokens * columns);
+  emit({Kernel::kStreams, {0, 0, kCollapse}}, groups_of(columns, kGroupSize), tokens,
+       StreamsParams{.x = output.begin,
+                     .streams = input.begin,
+                     .weights = weights.begin,
+                     .weights_stride = static_cast<uint32_t>(stride),
+                     .count = static_cast<uint32_t>(streams),
+                     .columns = static_cast<uint32_t>(columns)},
+       {input, weights}, {output});
+}
+
+void Planner::plan(const UpdateStreams& op) {
+  check_streams(op.streams);
+  if (op.tokens == 0 || op.columns == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const auto streams = static_cast<size_t>(op.streams);
+  const size_t gates = gates_of(op.streams);
+  const MemoryRange x = memory_.place(op.x, tokens * columns);
+  const MemoryRange all = memory_.place(op.gates, tokens * gates);
+  const MemoryRange output = memory_.place(op.output, tokens * streams * columns);
+  emit({Kernel::kStreams, {0, 0, kUpdate}}, groups_of(columns, kGroupSize), tokens,
+       StreamsParams{.x = x.begin,
+                     .streams = output.begin,
+                     .weights = all.begin + streams * Slice::kElementBytes,
+                     .weights_stride = static_cast<uint32_t>(gates),
+                     .count = static_cast<uint32_t>(streams),
+                     .columns = static_cast<uint32_t>(columns)},
+       {x, all, output}, {output});
+}
+
+}  // namespace lockstep::gpu
