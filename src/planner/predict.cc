@@ -64,7 +64,8 @@ struct Reached {
 // Attention covers no more of them than a layer's window or the model's index allows.
 double covered_of(const ModelConfig& config, const LayerTraits& layer, double positions) {
   if (layer.window > 0) return std::min<double>(layer.window, positions);
-  return config.indexer.chosen > 0 ? std::min<double>(config.indexer.chosen, positions) : positions;
+  const IndexerConfig& indexer = config.indexer;
+  return indexer.chosen > 0 ? std::min<double>(indexer.first_choosing(), positions) : positions;
 }
 
 Reached reached(const GroupView& group, const StageView& stage, double positions) {
@@ -82,8 +83,11 @@ Reached reached(const GroupView& group, const StageView& stage, double positions
     sum.computed += covered * length;
     if (!is_chosen || !traits.has_index()) continue;
     // Keys alone, of one head.
-    sum.stored += positions * traits.state.index_dim / (2.0 * first.key_dim * first.heads);
-    sum.indexed += positions;
+    const IndexShape& index = traits.state.index;
+    const double keys =
+        static_cast<double>(index.keys(group.kv)) / page_head_stride(group.kv, index.dim);
+    sum.stored += positions * keys * index.dim / (2.0 * first.key_dim * first.heads);
+    sum.indexed += positions / index.pool;
   }
   return sum;
 }

@@ -130,7 +130,8 @@ void add_costs(const Shape& shape, PublishedPoint& point) {
       head += bytes;
     } else if (part.weight_class == WeightClass::kRouter ||
                part.weight_class == WeightClass::kNorms ||
-               part.weight_class == WeightClass::kIndex) {
+               part.weight_class == WeightClass::kIndex ||
+               part.weight_class == WeightClass::kStreams) {
       whole += bytes;
     } else {
       cut += bytes;

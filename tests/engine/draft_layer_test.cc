@@ -50,22 +50,27 @@ bool same_draft_bits(const Answer& a, const Answer& b) {
 // three guesses in each round gives.
 struct GoldenDrafts {
   std::vector<GoldenRow> logits;
-  std::vector<int32_t> best;   // after the last token of the prompt, then after each greedy token
-  std::vector<double> margin;  // of these
-  std::vector<int> accepted;   // (rounds)
+  // Not in all cases: after the last token of the prompt, then after each greedy token; their
+  // margins; and (rounds).
+  std::vector<int32_t> best;
+  std::vector<double> margin;
+  std::vector<int> accepted;
 };
 
 GoldenDrafts read_golden_drafts(const std::string& folder) {
   const Json file = json_of_file(folder + "/golden.json");
   const Json& mtp = *find(file, "mtp");
   GoldenDrafts golden;
-  for (const Json& row : find(mtp, "logits")->as_array()) {
+  // GLM-5.3's file also has those of programs that leave the first embedding out.
+  const Json* kept = find(mtp, "logits_first_embedding_kept");
+  for (const Json& row : (kept ? kept : find(mtp, "logits"))->as_array()) {
     GoldenRow& added = golden.logits.emplace_back();
     added.position = static_cast<size_t>(find(row, "position")->as_int64());
     for (const Json& value : find(row, "values")->as_array()) {
       added.values.push_back(value.to_number<double>());
     }
   }
+  if (!find(mtp, "draft")) return golden;
   golden.best = ints_of(*find(*find(mtp, "draft"), "tokens"));
   for (const Json& margin : find(*find(mtp, "draft"), "margin")->as_array()) {
     golden.margin.push_back(margin.to_number<double>());
@@ -162,7 +167,7 @@ void check_same_answers(const std::vector<Answer>& answers, const std::vector<An
 }  // namespace
 
 TEST_CASE("the draft layer's logits are the golden ones, with the same bits however it is run") {
-  for (const char* name : kDraftGoldenCases) {
+  for (const char* name : kDraftLogitsCases) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     const Golden golden = read_golden(folder);
@@ -179,7 +184,8 @@ TEST_CASE("the draft layer's logits are the golden ones, with the same bits howe
         CHECK(std::abs(got - row.values[i]) < kTolerance);
       }
     }
-    for (size_t i = 0; golden.prompt.size() - 1 + i < reference.draft_logits.size(); ++i) {
+    for (size_t i = 0; i < drafts.best.size(); ++i) {
+      if (golden.prompt.size() - 1 + i >= reference.draft_logits.size()) break;
       if (drafts.margin[i] < 2 * kTolerance) continue;
       const std::vector<float>& row = reference.draft_logits[golden.prompt.size() - 1 + i];
       CHECK(std::max_element(row.begin(), row.end()) - row.begin() == drafts.best[i]);
@@ -193,8 +199,9 @@ TEST_CASE("the draft layer's logits are the golden ones, with the same bits howe
 }
 
 TEST_CASE("a draft layer that is quantised has the same bits over any ranks") {
-  for (const char* name : kDraftGoldenCases) {
+  for (const char* name : kDraftLogitsCases) {
     CAPTURE(name);
+    if (std::string_view(name).find("-q4-") != std::string_view::npos) continue;
     const std::string folder = golden_folder(name);
     const GenerateRequest request = draft_request(read_golden(folder).prompt);
     const Answer reference = run_drafting(folder, {.bits = 4}, {request}).answers[0];
@@ -224,7 +231,7 @@ TEST_CASE("three guesses in every step are as often right as in the references")
 }
 
 TEST_CASE("guesses change no request's answer, whatever is guessed and however it is chosen") {
-  for (const char* name : kDraftGoldenCases) {
+  for (const char* name : kDraftLogitsCases) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     const std::vector<GenerateRequest> requests = all_kinds(read_golden(folder).prompt);

@@ -65,7 +65,8 @@ TEST_CASE("golden cases on GPUs have the bits of the processor") {
 
 TEST_CASE("each kind of keys and values has the bits of the processor on a GPU") {
   size_t number = 0;
-  for (const char* name : {"llama3-bf16", "gptoss-mxfp4", "deepseekv3-bf16", "deepseekv32-bf16"}) {
+  for (const char* name :
+       {"llama3-bf16", "gptoss-mxfp4", "deepseekv3-bf16", "deepseekv32-bf16", "glm5next-bf16"}) {
     CAPTURE(name);
     for (const KvKind kind : {KvKind::kF32, KvKind::kBF16, KvKind::kQ8}) {
       const std::string folder = golden_folder(name);
@@ -75,9 +76,10 @@ TEST_CASE("each kind of keys and values has the bits of the processor on a GPU")
 }
 
 TEST_CASE("draft layers on GPUs have the bits of the processor") {
-  const char* const kDevices[] = {"vulkan", "cpu,vulkan", "vulkan,cpu"};
+  const char* const kDevices[] = {"vulkan", "cpu,vulkan", "vulkan,cpu", "vulkan"};
   size_t number = 0;
-  for (const char* name : {"mtp-glm4moe-bf16", "mtp-glmdsa-bf16", "mtp-qwen35-bf16"}) {
+  for (const char* name :
+       {"mtp-glm4moe-bf16", "mtp-glmdsa-bf16", "mtp-qwen35-bf16", "glm5next-bf16"}) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     GenerateRequest request = golden_request(folder, 12);

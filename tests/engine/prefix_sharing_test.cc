@@ -17,7 +17,8 @@ namespace {
 
 // One with keys and values in all layers, and some with recurrent layers.
 const std::string kModels[] = {kStories, golden_folder("qwen3next-bf16"),
-                               golden_folder("qwen35-q4-g64"), golden_folder("kimilinear-bf16")};
+                               golden_folder("qwen35-q4-g64"), golden_folder("kimilinear-bf16"),
+                               golden_folder("glm5next-bf16")};
 
 struct Turn {
   Answer answer;

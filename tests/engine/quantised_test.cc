@@ -33,9 +33,10 @@ void quantise(const std::string& from, const fs::path& to, int bits) {
 }  // namespace
 
 TEST_CASE("a model quantised on load gives the logits of the quantised folder, for all ranks") {
-  for (const char* name : {"llama3-bf16", "qwen3moe-bf16", "deepseekv3-bf16", "glm4moe-bf16",
-                           "minimaxm2-bf16", "gemma4-moe-bf16", "gemma4-e-bf16", "qwen3next-bf16",
-                           "qwen35moe-bf16", "kimilinear-bf16", "glmdsa-shared-bf16"}) {
+  for (const char* name :
+       {"llama3-bf16", "qwen3moe-bf16", "deepseekv3-bf16", "glm4moe-bf16", "minimaxm2-bf16",
+        "gemma4-moe-bf16", "gemma4-e-bf16", "qwen3next-bf16", "qwen35moe-bf16", "kimilinear-bf16",
+        "glmdsa-shared-bf16", "glm5next-bf16"}) {
     CAPTURE(name);
     const TemporaryFolder work;
     const fs::path folder = work.path() / "quantised";

@@ -110,7 +110,7 @@ TEST_CASE("the index of sparse attention, and layers that share one") {
   REQUIRE(config.ok());
   CHECK((config.value().indexer.heads == 32 && config.value().indexer.head_dim == 128));
   CHECK((config.value().indexer.chosen == 2048 && config.value().indexer.rotates_pairs));
-  CHECK(config.value().layer(77).state.index_dim == 128);
+  CHECK(config.value().layer(77).state.index.dim == 128);
   CHECK(config.value().layer(77).has(Role::kIndexQuery));
   const auto halves = parse_config(find_known_shape("deepseek-v3.2")->config);
   REQUIRE(halves.ok());
@@ -197,6 +197,9 @@ TEST_CASE("Qwen 3.5's recurrent layers are those of layer_types, or all but ever
   two["layer_types"] = JsonArray{"full_attention", "linear_attention"};
   const ModelConfig other = parse_config(dump_json(two)).value();
   CHECK((!other.layer(0).is_recurrent() && other.layer(1).is_recurrent()));
+  CHECK_FALSE(other.delta->gates_by_sigmoid);
+  two["output_gate_type"] = "sigmoid";
+  CHECK(parse_config(dump_json(two)).value().delta->gates_by_sigmoid);
   const Refusal refusals[] = {
       {"attn_output_gate", false, "\"attn_output_gate\": false is not supported"},
       {"linear_num_key_heads", 5, "48 value heads cannot share 5 key heads evenly"},
@@ -205,6 +208,7 @@ TEST_CASE("Qwen 3.5's recurrent layers are those of layer_types, or all but ever
       {"linear_conv_kernel_dim", 9, "\"linear_conv_kernel_dim\" is 9"},
       {"linear_conv_kernel_dim", nullptr, "\"linear_conv_kernel_dim\" is missing"},
       {"full_attention_interval", 65, "no layer has full attention"},
+      {"output_gate_type", "tanh", "\"output_gate_type\": \"tanh\" is not supported"},
       {"layer_types", JsonArray{"linear_attention"}, "must name each layer's type"}};
   check_refusals(sound, refusals);
   two["layer_types"] = JsonArray{"full_attention", "sliding_attention"};
@@ -248,6 +252,62 @@ TEST_CASE("Kimi Linear lists its recurrent layers from 1 on, and rotates nothing
   says(refusal("linear_attn_config", nullptr), "\"linear_attn_config\" is missing");
   says(refusal("mla_use_nope", false), "\"mla_use_nope\": false is not supported");
   says(refusal("moe_router_activation_func", "softmax"), "only sigmoid is");
+}
+
+TEST_CASE("GLM-5.3 has several residual streams, pools of its index and a least decay") {
+  const JsonObject sound =
+      parse_json(find_known_shape("glm-5.3-flash")->config).value().as_object();
+  const auto parsed = parse_config(dump_json(sound));
+  REQUIRE_MESSAGE(parsed.ok(), parsed.error().message);
+  const ModelConfig& config = parsed.value();
+  CHECK((config.streams.count == 4 && config.streams.rounds == 20));
+  CHECK((config.passed() == 4 * 4096 && config.embedded() == 4096));
+  CHECK((config.layer(2).is_recurrent() && config.layer(3).is_latent()));
+  CHECK((config.layer(43).is_latent() && config.layer(44).is_recurrent()));
+  CHECK((!config.layer(2).has_experts && config.layer(3).has_experts));
+  CHECK((config.layer(3).streams == 4 && config.layer(3).has(Role::kFeedForwardStreams)));
+  CHECK((config.layer(3).has_index() && !config.layer(2).has_index()));
+  CHECK((config.indexer.pool == 4 && config.indexer.first_choosing() == 2051));
+  CHECK((config.latent.rope == 0 && config.head_dim == 256));
+  CHECK((config.delta->least_decay == -5.0f && config.delta->decays() == 128));
+  CHECK(config.gate_limit == 10.0f);
+  ModelConfig with_draft = config;
+  add_draft_layer(with_draft);
+  CHECK((with_draft.layer(45).streams == 1 && with_draft.layer(45).has_index()));
+  CHECK(!with_draft.layer(45).has(Role::kAttentionStreams));
+  JsonObject typed = sound;
+  typed["num_hidden_layers"] = 2;
+  typed["layer_types"] = JsonArray{"linear_attention", "deepseek_sparse_attention"};
+  const auto two = parse_config(dump_json(typed));
+  REQUIRE_MESSAGE(two.ok(), two.error().message);
+  CHECK((two.value().layer(0).is_recurrent() && two.value().layer(1).is_latent()));
+  const Refusal refusals[] = {
+      {"hc_mult", nullptr, "\"hc_mult\""},
+      {"hc_mult", 9, "\"hc_mult\" is 9"},
+      {"hc_mult", 1, "\"hc_mult\": 1 is not supported"},
+      {"index_kpool", nullptr, "\"index_kpool\" is missing"},
+      {"hc_mult", 0, "\"hc_mult\" is 0"},
+      {"hc_sinkhorn_iters", 1000, "\"hc_sinkhorn_iters\" is 1000"},
+      {"hc_eps", 0, "\"hc_eps\""},
+      {"mhc", false, "\"mhc\": false is not supported"},
+      {"hidden_size", 1 << 23, "4 residual streams of 8388608 columns are too large"},
+      {"swiglu_limit", nullptr, "\"swiglu_limit\""},
+      {"index_kpool", 3, "\"index_kpool\" is 3, only divisors of 64 are supported"},
+      {"index_kpool", 128, "\"index_kpool\" is 128"},
+      {"index_topk", 3, "\"index_topk\" is 3, it must be at least \"index_kpool\", 4"},
+      {"index_kpool_compress", false, "\"index_kpool_compress\": false is not supported"},
+      {"index_kpool_always_select_tail", false, "\"index_kpool_always_select_tail\": false"},
+      {"mla_use_nope", false, "\"mla_use_nope\": false is not supported"},
+      {"qk_rope_head_dim", -2, "\"qk_rope_head_dim\" is -2"},
+      {"linear_attn_config", nullptr, "\"linear_attn_config\" is missing"}};
+  check_refusals(sound, refusals);
+  JsonObject wrong = sound;
+  JsonObject linear = sound.at("linear_attn_config").as_object();
+  linear["gate_lower_bound"] = 1.0;
+  wrong["linear_attn_config"] = linear;
+  const auto refused = parse_config(dump_json(wrong));
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().message.find("\"gate_lower_bound\" is 1") != std::string::npos);
 }
 
 TEST_CASE("Gemma 4's layers without a window have sizes and rotary angles of their own") {
@@ -345,7 +405,7 @@ TEST_CASE("gpt-oss uses its own keys for experts and has a window on every other
   CHECK(config.value().experts.count == 32);
   CHECK(config.value().experts.chosen == 4);
   CHECK(config.value().experts.ffn == 256);  // intermediate_size
-  CHECK(config.value().experts.limit == 5.0f);
+  CHECK(config.value().gate_limit == 5.0f);
   CHECK(config.value().qkv_bias);
   const std::vector<LayerTraits>& layers = config.value().traits;
   REQUIRE(layers.size() == 2);

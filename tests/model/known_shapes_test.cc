@@ -67,6 +67,7 @@ constexpr Published kPublished[] = {
     {"qwen3-next-80b-a3b", 80, 3.9, Counts::kEmbedding},
     {"qwen3-coder-next", 80, 3.9, Counts::kEmbedding},
     {"qwen3.5-27b", 27, 27, Counts::kEmbedding},
+    {"qwen3.8-27b", 27, 27, Counts::kEmbedding},
     {"qwen3.5-35b-a3b", 35, 3},
     {"qwen3.5-122b-a10b", 122, 9.8, Counts::kEmbedding},  // the card rounds to "A10B"
     {"qwen3.5-397b-a17b", 397, 17, Counts::kEmbedding},
@@ -74,6 +75,8 @@ constexpr Published kPublished[] = {
     // The card gives the 671 and 37 of V3.1; the index has 0.85.
     {"deepseek-v3.2", 671.9, 38.4, Counts::kEmbedding},
     {"glm-5", 744, 40, Counts::kNeither},
+    // The card counts 321 with the draft layer, and gives no number of active ones.
+    {"glm-5.3-flash", 313.3, 16.7},
 };
 
 TEST_CASE("the parameters of each known shape match its publisher's count") {

@@ -39,7 +39,8 @@ inline constexpr std::array kPlainGoldenCases{"llama-f32",
                                               "deepseekv32-bf16",
                                               "deepseekv32-bf16-dense",
                                               "glmdsa-bf16",
-                                              "glmdsa-shared-bf16"};
+                                              "glmdsa-shared-bf16",
+                                              "glm5next-bf16"};
 inline constexpr std::array kQuantisedGoldenCases{
     "llama3-q4-g64",         "llama3-q4-g32-f16-tied", "llama3-q6-g64",      "llama3-q8-g32",
     "llama3-mxfp4",          "qwen2-q4-g64-tied",      "qwen3-q4-g64",       "qwen3moe-q4-g64",
@@ -48,12 +49,17 @@ inline constexpr std::array kQuantisedGoldenCases{
     "gptoss-mxfp4",          "kimik25-int4-packed",    "kimik25-q4-g32",     "glm47flash-q4-g64",
     "minimaxm2-fp8",         "minimaxm2-q4-g64",       "qwen3next-q4-g64",   "qwen35-q4-g64",
     "qwen35moe-q4-g64",      "kimilinear-q4-g32",      "gemma4-moe-q4-g64",  "deepseekv32-fp8",
-    "deepseekv32-q4-g64",    "glmdsa-q4-g64"};
+    "deepseekv32-q4-g64",    "glmdsa-q4-g64",          "glm5next-fp8",       "glm5next-q4-g64",
+    "glm5next-q4-absorbed"};
 
 // With references of the draft layer too.
 inline constexpr std::array kDraftGoldenCases{"mtp-deepseekv3-bf16", "mtp-glm4moe-bf16",
                                               "mtp-glmdsa-bf16", "mtp-qwen35-bf16",
                                               "mtp-qwen3next-bf16"};
+// And these, with the logits alone.
+inline constexpr std::array kDraftLogitsCases{
+    "mtp-deepseekv3-bf16", "mtp-glm4moe-bf16", "mtp-glmdsa-bf16",     "mtp-qwen35-bf16",
+    "mtp-qwen3next-bf16",  "glm5next-bf16",    "glm5next-q4-absorbed"};
 
 inline std::vector<std::string> all_golden_cases() {
   std::vector<std::string> cases(kPlainGoldenCases.begin(), kPlainGoldenCases.end());

@@ -244,3 +244,49 @@ TEST_CASE("a folder names its file when config.json is broken or its quantisatio
   CHECK(source.error().message.starts_with(
       "the quantisation \"bitsandbytes\" is unknown here; supported are: "));
 }
+
+TEST_CASE("tables and matrices whose names end without .weight, and refusals of them") {
+  const MemorySource source(MemorySafetensors()
+                                .tensor("a.hc_attn_fn", "F32", {2, 3}, numbered(2, 3))
+                                .tensor("a.ape", "F32", {2, 3}, numbered(2, 3))
+                                .filled("b.hc_attn_fn", "I32", {2, 3}, 1)
+                                .tensor("c.bias", "F32", {2, 3}, numbered(2, 3)));
+  CHECK(source->has("a.hc_attn_fn.weight", -1));
+  CHECK(defined_weight(source.matrix("a.hc_attn_fn.weight", 2, 3), 1, 2) == 102);
+  CHECK(source.matrix_error("a.hc_attn_fn.weight", 3, 2).code == ErrorCode::kCorrupt);
+  CHECK(source.matrix_error("b.hc_attn_fn.weight", 2, 3).code == ErrorCode::kCorrupt);
+  CHECK(source->vector("a.ape", -1, 6).ok());
+  CHECK_FALSE(source->vector("a.ape", -1, 5).ok());
+  CHECK_FALSE(source->vector("c.bias", -1, 6).ok());
+}
+
+TEST_CASE(
+    "names of oMLX: joined convolutions, modules with names of their own, a draft layer apart") {
+  const std::string layer = "language_model.model.layers.0.";
+  const MemorySource source(
+      MemorySafetensors()
+          .tensor("language_model.model.embed_tokens.weight", "F32", {2, 3}, numbered(2, 3))
+          .tensor(layer + "attn_hc.fn", "F32", {2, 3}, numbered(2, 3))
+          .tensor(layer + "attn_hc.base", "F32", {2}, std::vector<float>{7, 8})
+          .tensor(layer + "self_attn.forget_gate.A_log", "F32", {1}, std::vector<float>{9})
+          .tensor(layer + "self_attn.conv1d.weight", "F32", {6, 4, 1}, numbered(6, 4))
+          .tensor("language_model.mtp.0.enorm.weight", "F32", {1}, std::vector<float>{11})
+          .tensor("language_model.mtp.0.norm.weight", "F32", {1}, std::vector<float>{12})
+          .tensor("language_model.mtp.0.block.norm.weight", "F32", {1}, std::vector<float>{13}));
+  CHECK(defined_weight(source.matrix("model.layers.0.hc_attn_fn.weight", 2, 3), 1, 2) == 102);
+  CHECK(first_float(source->vector("model.layers.0.hc_attn_base", -1, 2).value()) == 7);
+  CHECK(first_float(source->vector("model.layers.0.self_attn.A_log", -1, 1).value()) == 9);
+  float rows = 0;
+  for (const char* part : {"q_conv1d", "k_conv1d", "v_conv1d"}) {
+    CAPTURE(part);
+    const std::string name = std::string("model.layers.0.self_attn.") + part + ".weight";
+    CHECK(source->shape_of(name) == std::vector<int64_t>{2, 4, 1});
+    CHECK(first_float(source->vector(name, -1, 8).value()) == 100 * rows);
+    CHECK_FALSE(source->vector(name, -1, 9).ok());
+    rows += 2;
+  }
+  CHECK(first_float(source->vector("model.layers.1.enorm.weight", -1, 1).value()) == 11);
+  CHECK(first_float(source->vector("model.layers.1.shared_head.norm.weight", -1, 1).value()) == 12);
+  CHECK(first_float(source->vector("model.layers.1.norm.weight", -1, 1).value()) == 13);
+  CHECK_FALSE(source->has("model.layers.2.norm.weight", -1));
+}

@@ -88,15 +88,25 @@ enum class Role {
   kIndexKey,    // hidden state to the one key of the index, its layer norm
   kIndexKeyNorm,
   kIndexKeyNormBias,
-  kIndexWeights,  // hidden state to the weight of each head of the index
+  kIndexWeights,   // hidden state to the weight of each head of the index
+  kIndexPoolGate,  // hidden state to the gates by which keys of the index enter that of their pool
+  kIndexPoolBias,  // (places of a pool, columns of a key): is added to the gates
   // The draft layer: norms of the next token's embedding and of the hidden state, both to the
   // layer's input, and the norm after the layer.
   kDraftTokenNorm,
   kDraftHiddenNorm,
   kDraftInput,
   kDraftNorm,
+  // Several residual streams (StreamGates in device/operations.h): the normed streams to the gates
+  // of a part of the layer, their scale and their bias.
+  kAttentionStreams,
+  kAttentionStreamsScale,
+  kAttentionStreamsBias,
+  kFeedForwardStreams,
+  kFeedForwardStreamsScale,
+  kFeedForwardStreamsBias,
 };
-inline constexpr int kRoleCount = 78;
+inline constexpr int kRoleCount = 86;
 
 enum class Split {
   kWhole,        // on every rank: norms, the router (cutting it costs an exchange)
@@ -132,7 +142,9 @@ enum class When {
   kSeparateInput,  // or not
   kOwnKeys,        // keys and values are not an earlier layer's
   kLayerInputs,
-  kIndexer,  // the layer chooses positions itself
+  kIndexer,     // the layer chooses positions itself
+  kIndexPools,  // and its index has a key for several positions
+  kStreams,     // the layer has several residual streams
 };
 
 // Biases, norms and sinks are not kinds of their own: a layer has those that its weights list.
@@ -147,7 +159,7 @@ enum class FeedForward { kDense, kExperts };
 // 2.1.2).
 enum class RouterScores { kSoftmax, kSigmoid };
 // How gate and up products are joined; see Activation in device/operations.h.
-enum class Gating { kSilu, kClampedSwiglu, kGelu };
+enum class Gating { kSilu, kClampedSwiglu, kGelu, kClippedSilu };
 
 struct WeightSpec {
   Role role;
@@ -208,6 +220,7 @@ struct Architecture {
   bool normalises_chosen = false;    // the weights of the chosen experts, if the file does not say
   bool has_indexer = false;          // attention covers chosen positions: ModelConfig::indexer
   bool rotates_index_pairs = false;  // the default of "indexer_rope_interleave"
+  bool has_streams = false;          // several residual streams: ModelConfig::streams
   DraftKind draft;
 };
 

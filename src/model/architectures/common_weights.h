@@ -49,6 +49,33 @@ inline constexpr WeightSpec kLatentAttention[] = {
      When::kIndexer},
     {Role::kIndexWeights, "model.layers.{L}.self_attn.indexer.weights_proj.weight", Split::kWhole,
      When::kIndexer},
+    {Role::kIndexPoolGate, "model.layers.{L}.self_attn.indexer.index_kpool_compress_gate.weight",
+     Split::kWhole, When::kIndexPools},
+    {Role::kIndexPoolBias, "model.layers.{L}.self_attn.indexer.index_kpool_compress_ape",
+     Split::kWhole, When::kIndexPools},
+};
+
+// The delta rule with a decay for each channel, whose queries, keys and values have a matrix and a
+// convolution each.
+inline constexpr WeightSpec kChannelDelta[] = {
+    {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
+    {Role::kDeltaQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaKey, "model.layers.{L}.self_attn.k_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaValue, "model.layers.{L}.self_attn.v_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaQueryConvolution, "model.layers.{L}.self_attn.q_conv1d.weight",
+     Split::kDeltaHeads},
+    {Role::kDeltaKeyConvolution, "model.layers.{L}.self_attn.k_conv1d.weight", Split::kDeltaHeads},
+    {Role::kDeltaValueConvolution, "model.layers.{L}.self_attn.v_conv1d.weight",
+     Split::kDeltaHeads},
+    {Role::kDeltaGateDown, "model.layers.{L}.self_attn.g_a_proj.weight", Split::kWhole},
+    {Role::kDeltaGate, "model.layers.{L}.self_attn.g_b_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaDecayDown, "model.layers.{L}.self_attn.f_a_proj.weight", Split::kWhole},
+    {Role::kDeltaDecay, "model.layers.{L}.self_attn.f_b_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaRate, "model.layers.{L}.self_attn.b_proj.weight", Split::kDeltaHeads},
+    {Role::kDeltaDecayRate, "model.layers.{L}.self_attn.A_log", Split::kDeltaHeads},
+    {Role::kDeltaDecayBias, "model.layers.{L}.self_attn.dt_bias", Split::kDeltaHeads},
+    {Role::kDeltaNorm, "model.layers.{L}.self_attn.o_norm.weight", Split::kWhole},
+    {Role::kDeltaOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kDeltaColumns},
 };
 
 // The draft layer of models that store it as one more layer.

@@ -6,27 +6,6 @@
 namespace lockstep {
 namespace {
 
-constexpr WeightSpec kChannelDelta[] = {
-    {Role::kAttentionNorm, "model.layers.{L}.input_layernorm.weight", Split::kWhole},
-    {Role::kDeltaQuery, "model.layers.{L}.self_attn.q_proj.weight", Split::kDeltaHeads},
-    {Role::kDeltaKey, "model.layers.{L}.self_attn.k_proj.weight", Split::kDeltaHeads},
-    {Role::kDeltaValue, "model.layers.{L}.self_attn.v_proj.weight", Split::kDeltaHeads},
-    {Role::kDeltaQueryConvolution, "model.layers.{L}.self_attn.q_conv1d.weight",
-     Split::kDeltaHeads},
-    {Role::kDeltaKeyConvolution, "model.layers.{L}.self_attn.k_conv1d.weight", Split::kDeltaHeads},
-    {Role::kDeltaValueConvolution, "model.layers.{L}.self_attn.v_conv1d.weight",
-     Split::kDeltaHeads},
-    {Role::kDeltaGateDown, "model.layers.{L}.self_attn.g_a_proj.weight", Split::kWhole},
-    {Role::kDeltaGate, "model.layers.{L}.self_attn.g_b_proj.weight", Split::kDeltaHeads},
-    {Role::kDeltaDecayDown, "model.layers.{L}.self_attn.f_a_proj.weight", Split::kWhole},
-    {Role::kDeltaDecay, "model.layers.{L}.self_attn.f_b_proj.weight", Split::kDeltaHeads},
-    {Role::kDeltaRate, "model.layers.{L}.self_attn.b_proj.weight", Split::kDeltaHeads},
-    {Role::kDeltaDecayRate, "model.layers.{L}.self_attn.A_log", Split::kDeltaHeads},
-    {Role::kDeltaDecayBias, "model.layers.{L}.self_attn.dt_bias", Split::kDeltaHeads},
-    {Role::kDeltaNorm, "model.layers.{L}.self_attn.o_norm.weight", Split::kWhole},
-    {Role::kDeltaOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kDeltaColumns},
-};
-
 constexpr WeightSpec kBlockSparseExperts[] = {
     {Role::kFeedForwardNorm, "model.layers.{L}.post_attention_layernorm.weight", Split::kWhole},
     {Role::kRouter, "model.layers.{L}.block_sparse_moe.gate.weight", Split::kWhole},

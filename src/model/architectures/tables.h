@@ -23,5 +23,6 @@ extern const Architecture kQwen35Moe;    // Qwen 3.5 with experts
 extern const Architecture kKimiLinear;   // Kimi Linear 48B
 extern const Architecture kDeepseekV32;  // DeepSeek V3.2
 extern const Architecture kGlmMoeDsa;    // GLM 5 and 5.2
+extern const Architecture kGlm5Next;     // GLM-5.3-Flash
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 
 #include "base/files/mapped_file.h"
 #include "json/json.h"
+#include "kernels/kernels.h"
 #include "model/config/config_fields.h"
 #include "model/config/experts_config.h"
 #include "model/config/full_attention_config.h"
@@ -21,6 +22,9 @@
 
 namespace lockstep {
 namespace {
+
+// Published models have 20.
+constexpr int64_t kStreamRoundsMax = 64;
 
 // The first entry of "architectures"; empty if there is none.
 std::string architecture_name(const Json& config) {
@@ -138,6 +142,31 @@ Result<int> predicting_layers(const Json& file) {
   return 0;
 }
 
+Status read_gate_limit(const Json& file, ModelConfig& config) {
+  switch (config.architecture->sparse.gating) {
+    case Gating::kSilu:
+    case Gating::kGelu:
+      return Ok{};
+    case Gating::kClampedSwiglu:
+      config.gate_limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
+      return Ok{};
+    case Gating::kClippedSilu:
+      config.gate_limit = static_cast<float>(TRY(positive(file, "swiglu_limit", std::nullopt)));
+      return Ok{};
+  }
+  return Ok{};
+}
+
+Status read_streams(const Json& file, ModelConfig& config) {
+  config.streams.count = TRY(size_or(file, "hc_mult", std::nullopt, kResidualStreamsMax));
+  config.streams.rounds = TRY(size_or(file, "hc_sinkhorn_iters", std::nullopt, kStreamRoundsMax));
+  config.streams.epsilon = static_cast<float>(TRY(positive(file, "hc_eps", std::nullopt)));
+  if (config.streams.count == 1) return unsupported("\"hc_mult\": 1 is not supported");
+  if (int64_t{config.streams.count} * config.hidden <= kSizeMax) return Ok{};
+  return corrupt(fmt::format("{} residual streams of {} columns are too large",
+                             config.streams.count, config.hidden));
+}
+
 // Models whose layers all have experts may leave it out.
 Result<int> read_ffn(const Json& file, const Architecture& architecture) {
   const bool is_needed = architecture.sparse.feed_forward == FeedForward::kDense;
@@ -159,7 +188,9 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   config.predicting_layers = TRY(predicting_layers(file));
   config.heads = TRY(size_or(file, "num_attention_heads", std::nullopt));
   config.kv_heads = TRY(size_or(file, "num_key_value_heads", config.heads));
-  config.head_dim = TRY(size_or(file, "head_dim", config.hidden / config.heads));
+  if (!is_latent(config)) {
+    config.head_dim = TRY(size_or(file, "head_dim", config.hidden / config.heads));
+  }
   const int length = TRY(size_or(file, "model_max_length", 2048));  // Kimi Linear's name
   config.positions_max = TRY(size_or(file, "max_position_embeddings", length));
   config.norm_epsilon = static_cast<float>(TRY(positive(file, "rms_norm_eps", 1e-6)));
@@ -183,6 +214,8 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   TRY(read_options(file, config));
   TRY(read_experts(file, config));
   if (!config.full) TRY(read_rope(file, config));
+  TRY(read_gate_limit(file, config));
+  if (architecture.has_streams) TRY(read_streams(file, config));
   config.attention_scale =
       architecture.scales_scores ? 1.0f / std::sqrt(static_cast<float>(config.head_dim)) : 1.0f;
   if (is_latent(config) && config.yarn_rope) {

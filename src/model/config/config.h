@@ -43,8 +43,12 @@ struct LatentConfig {
 struct IndexerConfig {
   int heads = 0;
   int head_dim = 0;
-  int chosen = 0;              // 0: the model has no index
+  int chosen = 0;              // positions, in whole pools; 0: the model has no index
+  int pool = 1;                // positions that share a key, as PoolKeys in device/operations.h
   bool rotates_pairs = false;  // neighbours turn together, instead of halves
+
+  // The first position from which a token does not attend to all positions so far.
+  int first_choosing() const { return chosen + pool - 1; }
 };
 // The epsilon of its key's layer norm.
 inline constexpr float kIndexNormEpsilon = 1e-6f;
@@ -88,7 +92,6 @@ struct ExpertsConfig {
   int chosen_groups = 1;
   bool normalises = true;  // the weights of the chosen experts sum to 1, before `factor`
   float factor = 1;
-  float limit = 0;  // of the clamped activation, if the architecture has it
 };
 
 // The layers without a window, in models where these differ from the others (Gemma 4). Only the
@@ -111,6 +114,8 @@ struct DeltaConfig {
   int taps = 0;                  // of the convolutions
   bool decays_channels = false;  // each row of a state has a decay of its own
   int low_rank = 0;              // between the matrices of the gate, and of the decays; 0: one each
+  bool gates_by_sigmoid = false;  // the output; else by silu
+  float least_decay = 0;         // its logarithm, as Decay::least in device/operations.h; 0: none
 
   int decays() const { return decays_channels ? key_dim : 1; }  // of a value head
   int values_per_key() const { return value_heads / key_heads; }
@@ -124,6 +129,14 @@ struct DeltaConfig {
     const auto values = static_cast<size_t>(values_per_key() * value_dim);
     return static_cast<size_t>(heads) * (past + static_cast<size_t>(key_dim) * values);
   }
+};
+
+// Residual streams of a token: see StreamGates in device/operations.h. The layers of a model with
+// one add to it instead.
+struct StreamsConfig {
+  int count = 1;
+  int rounds = 0;
+  float epsilon = 0;
 };
 
 struct ModelConfig {
@@ -157,17 +170,20 @@ struct ModelConfig {
   float logit_cap = 0;           // c: logits are c * tanh(logit / c); 0: as they are
   std::optional<FullAttention> full;
   std::optional<DeltaConfig> delta;
-  int layer_input = 0;  // numbers of a token's own input of each layer; 0: none
+  int layer_input = 0;   // numbers of a token's own input of each layer; 0: none
+  float gate_limit = 0;  // of clamped and clipped activations
+  StreamsConfig streams;
   LatentConfig latent;
   IndexerConfig indexer;
   ExpertsConfig experts;
   std::vector<LayerTraits> traits;  // (layers), and of the draft layer if it is used
 
   int heads_per_kv() const { return heads / kv_heads; }
-  // Numbers of a token: its inputs of all layers, and what it is before the first layer and between
-  // two stages.
+  // Numbers of a token: its inputs of all layers, what is looked up of it before the first layer,
+  // and what it is between two stages.
   int layer_inputs() const { return layers * layer_input; }
-  int passed() const { return hidden + layer_inputs(); }
+  int embedded() const { return hidden + layer_inputs(); }
+  int passed() const { return streams.count * hidden + layer_inputs(); }
   const LayerTraits& layer(int index) const { return traits[static_cast<size_t>(index)]; }
   // The rows of the table that a layer is made from.
   const LayerKind& kind(int index) const {

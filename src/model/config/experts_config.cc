@@ -104,7 +104,6 @@ Status read_experts(const Json& file, ModelConfig& config) {
                                        "num_experts_per_token", "top_k_experts"}));
   const bool is_clamped = architecture.sparse.gating == Gating::kClampedSwiglu;
   experts.ffn = TRY(size_or(file, architecture.expert_width, std::nullopt));
-  if (is_clamped) experts.limit = static_cast<float>(TRY(positive(file, "swiglu_limit", 7.0)));
   const bool has_dense_part = !architecture.experts_flag.empty();
   const char* count_key =
       find(file, "num_shared_experts") ? "num_shared_experts" : "n_shared_experts";

@@ -1,5 +1,8 @@
 #include "model/config/latent_config.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "kernels/kernels.h"
 #include "model/config/config_fields.h"
 
@@ -25,8 +28,33 @@ Status read_indexer_types(const Json& file, ModelConfig& config) {
   for (size_t layer = 0; layer < share_choice.size(); ++layer) {
     config.traits[layer].shares_choice = share_choice[layer];
   }
+  const bool shares = std::any_of(share_choice.begin(), share_choice.end(), std::identity());
+  if (config.indexer.pool > 1 && shares) {
+    return unsupported("\"indexer_types\" with \"shared\" is not supported with \"index_kpool\"");
+  }
   if (config.traits[0].shares_choice) {
     return corrupt("\"indexer_types\" begins with \"shared\", but no layer is before the first");
+  }
+  return Ok{};
+}
+
+// Several positions share a key of GLM-5.3's index.
+Status read_pool(const Json& file, const Architecture& architecture, IndexerConfig& indexer) {
+  const auto otherwise = architecture.has_streams ? std::nullopt : std::optional<int64_t>(1);
+  indexer.pool = TRY(size_or(file, "index_kpool", otherwise, kPagePositions));
+  if (kPagePositions % indexer.pool != 0) {
+    return unsupported(fmt::format("\"index_kpool\" is {}, only divisors of {} are supported",
+                                   indexer.pool, kPagePositions));
+  }
+  if (indexer.chosen < indexer.pool) {
+    return corrupt(fmt::format("\"index_topk\" is {}, it must be at least \"index_kpool\", {}",
+                               indexer.chosen, indexer.pool));
+  }
+  indexer.chosen -= indexer.chosen % indexer.pool;
+  if (indexer.pool == 1) return Ok{};
+  for (const char* key : {"index_kpool_compress", "index_kpool_always_select_tail"}) {
+    if (TRY(get_bool(file, key)).value_or(true)) continue;
+    return unsupported(fmt::format("\"{}\": false is not supported", key));
   }
   return Ok{};
 }
@@ -44,7 +72,11 @@ Status read_latent(const Json& file, ModelConfig& config) {
   if (rank && !rank->is_null()) latent.query_rank = TRY(size_or(file, "q_lora_rank", std::nullopt));
   latent.kv_rank = TRY(size_or(file, "kv_lora_rank", std::nullopt));
   latent.nope = TRY(size_or(file, "qk_nope_head_dim", std::nullopt));
-  latent.rope = TRY(size_or(file, "qk_rope_head_dim", std::nullopt));
+  const bool may_rotate_nothing = config.architecture->decays_channels;
+  const auto rope = TRY(get_int(file, "qk_rope_head_dim"));
+  if (!may_rotate_nothing || rope != 0) {
+    latent.rope = TRY(size_or(file, "qk_rope_head_dim", std::nullopt));
+  }
   latent.value = TRY(size_or(file, "v_head_dim", std::nullopt));
   if (latent.rope % 2 != 0) {
     return corrupt(fmt::format("\"qk_rope_head_dim\" is {}, it must be even", latent.rope));
@@ -83,6 +115,7 @@ Status read_indexer(const Json& file, ModelConfig& config) {
   }
   indexer.rotates_pairs = TRY(get_bool(file, "indexer_rope_interleave"))
                               .value_or(config.architecture->rotates_index_pairs);
+  TRY(read_pool(file, *config.architecture, indexer));
   return read_indexer_types(file, config);
 }
 

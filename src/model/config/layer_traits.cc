@@ -44,7 +44,10 @@ void resolve_layer(ModelConfig& config, int layer) {
   traits.gates_output = config.architecture->gates_attention && !traits.is_recurrent();
   if (traits.ffn == 0) traits.ffn = config.ffn;
   traits.state = state_of(traits.mixer, config, is_full);
-  traits.state.index_dim = traits.shares_choice ? 0 : config.indexer.head_dim;
+  if (!traits.shares_choice && !traits.is_recurrent()) {
+    traits.state.index = {config.indexer.head_dim, config.indexer.pool};
+  }
+  if (layer < config.layers) traits.streams = config.streams.count;  // the draft layer has one
   for (const std::span<const WeightSpec> specs :
        {config.mixer_weights(layer), kind.feed_forward_weights, config.architecture->every_layer}) {
     for (const WeightSpec& spec : specs) {
@@ -84,6 +87,10 @@ bool is_stored(When when, const ModelConfig& config, int layer) {
       return !config.architecture->has_grouped_delta;
     case When::kIndexer:
       return config.indexer.chosen > 0 && !config.layer(layer).shares_choice;
+    case When::kIndexPools:
+      return config.indexer.pool > 1;
+    case When::kStreams:
+      return config.layer(layer).streams > 1;
   }
   LOCKSTEP_CHECK(false);
   return false;

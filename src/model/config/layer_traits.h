@@ -1,12 +1,13 @@
 // LayerTraits: what one layer of a model has, resolved once, when its config is read, from the
 // architecture's table and from config.json. The loader, the forward pass, pages of state, the
-// planner and summaries ask the layer and not the architecture. Another kind of state (a ring) or
-// further residual streams would be described here. Immutable.
+// planner and summaries ask the layer and not the architecture. Another kind of state (a ring)
+// would be described here. Immutable.
 #pragma once
 
 #include <bitset>
 
 #include "model/architectures/architecture.h"
+#include "model/config/index_shape.h"
 
 namespace lockstep {
 
@@ -20,7 +21,7 @@ struct StateTraits {
   bool is_shared = false;  // one head for all query heads, so that every rank has it: a latent
   int key_dim = 0;         // of one head
   int value_dim = 0;       // at most key_dim
-  int index_dim = 0;       // of the one key of its index, which every rank has; 0: it has none
+  IndexShape index;        // which every rank has
 };
 
 struct LayerTraits {
@@ -39,6 +40,7 @@ struct LayerTraits {
   int ffn = 0;                 // columns of the dense feed-forward part
   // If the model has an index: attends to the positions that the layer before it has chosen.
   bool shares_choice = false;
+  int streams = 1;  // of the residual
   StateTraits state;
   int state_layer = -1;  // attention reads the state of this earlier layer; -1: its own
   std::bitset<kRoleCount> weights;
@@ -51,7 +53,7 @@ struct LayerTraits {
   // The vectors of a token that are summed over ranks after the feed-forward part: the dense part
   // and the experts apart, if each has a norm of its own.
   int feed_forward_sums() const { return has(Role::kExpertsPostNorm) ? 2 : 1; }
-  bool has_index() const { return state.index_dim > 0; }
+  bool has_index() const { return state.index.dim > 0; }
 };
 
 // Whether a checkpoint of this model has the weights of such a row.

@@ -1,6 +1,8 @@
 #include "model/config/recurrent_config.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +21,13 @@ Result<DeltaConfig> read_delta(const Json& file) {
   delta.key_dim = TRY(size_or(file, "linear_key_head_dim", std::nullopt, kHeadDimMax));
   delta.value_dim = TRY(size_or(file, "linear_value_head_dim", std::nullopt, kHeadDimMax));
   delta.taps = TRY(size_or(file, "linear_conv_kernel_dim", std::nullopt, kTapsMax));
+  const std::string gate = TRY(get_string(file, "output_gate_type")).value_or("swish");
+  if (gate != "swish" && gate != "silu" && gate != "sigmoid") {
+    return unsupported(fmt::format(
+        "\"output_gate_type\": \"{:.100}\" is not supported, only swish, silu and sigmoid are",
+        gate));
+  }
+  delta.gates_by_sigmoid = gate == "sigmoid";
   if (delta.value_heads % delta.key_heads != 0) {
     return corrupt(fmt::format("{} value heads cannot share {} key heads evenly", delta.value_heads,
                                delta.key_heads));
@@ -26,17 +35,20 @@ Result<DeltaConfig> read_delta(const Json& file) {
   return delta;
 }
 
-// Kimi Linear has them in an object, with lists of layers that count from 1.
+// Kimi Linear and GLM-5.3 have them in an object.
 Result<DeltaConfig> read_channel_delta(const Json& linear) {
-  DeltaConfig delta{.decays_channels = true};
+  DeltaConfig delta{.decays_channels = true, .gates_by_sigmoid = true};
   delta.key_heads = TRY(size_or(linear, "num_heads", std::nullopt, kDeltaHeadsMax));
   delta.key_dim = TRY(size_or(linear, "head_dim", std::nullopt, kHeadDimMax));
   delta.taps = TRY(size_or(linear, "short_conv_kernel_size", std::nullopt, kTapsMax));
   delta.value_heads = delta.key_heads;
   delta.value_dim = delta.low_rank = delta.key_dim;
-  return delta;
+  delta.least_decay = static_cast<float>(TRY(get_double(linear, "gate_lower_bound")).value_or(0));
+  if (delta.least_decay <= 0 && std::isfinite(delta.least_decay)) return delta;
+  return corrupt(fmt::format("\"gate_lower_bound\" is {}, it must be negative", delta.least_decay));
 }
 
+// Kimi Linear's lists count from 1.
 Status read_listed_layers(const Json& linear, ModelConfig& config) {
   std::vector<int> listed(config.traits.size(), 0);
   for (const char* key : {"kda_layers", "full_attn_layers"}) {
@@ -60,9 +72,9 @@ Status read_listed_layers(const Json& linear, ModelConfig& config) {
 }
 
 // Without "layer_types" every n-th layer has attention.
-Status read_mixers(const Json& file, ModelConfig& config) {
-  constexpr LayerTypes kTypes{"layer_types", "layer", "full_attention", "linear_attention"};
-  const auto are_recurrent = TRY(read_layer_types(file, kTypes, config.traits.size()));
+Status read_mixers(const Json& file, std::string_view attention, ModelConfig& config) {
+  const LayerTypes types{"layer_types", "layer", attention, "linear_attention"};
+  const auto are_recurrent = TRY(read_layer_types(file, types, config.traits.size()));
   const auto interval = static_cast<size_t>(TRY(size_or(file, "full_attention_interval", 4)));
   for (size_t layer = 0; layer < config.traits.size(); ++layer) {
     const bool is_recurrent =
@@ -80,11 +92,15 @@ Status read_recurrent(const Json& file, ModelConfig& config) {
     const Json* linear = find(file, "linear_attn_config");
     if (!linear || !linear->is_object()) return corrupt("\"linear_attn_config\" is missing");
     config.delta = TRY(read_channel_delta(*linear));
-    TRY(read_listed_layers(*linear, config));
+    if (config.architecture->has_indexer) {
+      TRY(read_mixers(file, "deepseek_sparse_attention", config));
+    } else {
+      TRY(read_listed_layers(*linear, config));
+    }
     config.rotates_nothing = true;
   } else {
     config.delta = TRY(read_delta(file));
-    TRY(read_mixers(file, config));
+    TRY(read_mixers(file, "full_attention", config));
   }
   const bool has_attention =
       std::any_of(config.traits.begin(), config.traits.end(),

@@ -63,6 +63,7 @@ Status refuse_unknown_features(const Json& file, const Architecture& architectur
   }
   TRY(refuse_linear_attention(file));
   if (architecture.decays_channels) TRY(expect_flag(file, "mla_use_nope", true));
+  if (architecture.has_streams) TRY(expect_flag(file, "mhc", true));
   if (architecture.gates_attention) TRY(expect_flag(file, "attn_output_gate", true));
   if (architecture.has_indexer) TRY(expect_flag(file, "rope_interleave", true));
   if (architecture.joins_head_norms) TRY(expect_text(file, "qk_norm_type", "per_layer"));

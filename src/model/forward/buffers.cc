@@ -63,7 +63,10 @@ class Allocator {
                      &b.outputs, &b.hidden_outputs, &b.factors}));
     const size_t list_bytes = memory_.page_list_entries_max * sizeof(int32_t);
     b.page_lists = {TRY(device_.allocate(list_bytes, Access::kDevice)), 0};
-    TRY(allocate(hidden(), {&b.hidden, &b.normed, &b.selected}));
+    const auto streams = static_cast<size_t>(config().streams.count);
+    TRY(allocate(streams * hidden(), {&b.hidden}));
+    TRY(allocate(hidden(), {&b.normed, &b.selected}));
+    if (streams > 1) TRY(allocate_streams(streams));
     const std::optional<FullAttention>& full = config().full;
     TRY(allocate(full ? static_cast<size_t>(full->head_dim) : 0, {&b.full_rope}));
     return allocate(static_cast<size_t>(config().head_dim), {&b.rope});
@@ -95,6 +98,16 @@ class Allocator {
     buffers_.embedding_factor = {buffer, 0};
     buffers_.layer_factor = {buffer, 1};
     buffers_.ones = {buffer, 2};
+    return Ok{};
+  }
+
+  Status allocate_streams(size_t streams) {
+    PassBuffers& b = buffers_;
+    TRY(allocate(streams * hidden(), {&b.streams_normed}));
+    TRY(allocate(streams * (2 + streams), {&b.stream_gates}));
+    const size_t constants = streams * hidden() + streams;
+    b.streams_ones = {TRY(device_.allocate(constants * sizeof(float), Access::kDevice)), 0};
+    b.streams_mean = {b.streams_ones.buffer, streams * hidden()};
     return Ok{};
   }
 
@@ -153,18 +166,21 @@ class Allocator {
     const auto heads = static_cast<size_t>(indexer.heads);
     const auto head_dim = static_cast<size_t>(indexer.head_dim);
     TRY(allocate(head_dim, {&buffers_.index_key}));
+    TRY(allocate(indexer.pool > 1 ? head_dim : 0, {&buffers_.index_gate}));
+    TRY(allocate(indexer.pool > 1 ? 2 * head_dim : 0, {&buffers_.index_pair}));
     const size_t pages = std::min(memory_.page_list_entries_max,
                                   static_cast<size_t>(pages_for(config().positions_max)));
     const size_t positions = pages * kPagePositions;
-    if (positions <= static_cast<size_t>(indexer.chosen)) return Ok{};
-    const size_t fitting = std::max<size_t>(1, kScoreBytesMax / (positions * sizeof(float)));
+    if (positions <= static_cast<size_t>(indexer.first_choosing())) return Ok{};
+    const size_t keys = positions / static_cast<size_t>(indexer.pool);
+    const size_t fitting = std::max<size_t>(1, kScoreBytesMax / (keys * sizeof(float)));
     const size_t tokens = std::min(memory_.tokens_max, fitting);
     buffers_.index_pages = static_cast<int>(pages);
     buffers_.index_tokens = static_cast<int>(tokens);
     TRY(allocate(heads * head_dim, {&buffers_.index_query}));
     TRY(allocate(heads, {&buffers_.index_weights}));
     TRY(allocate(pages * kMaskWordsOfPage, {&buffers_.mask}));
-    const size_t bytes = tokens * positions * sizeof(float);
+    const size_t bytes = tokens * keys * sizeof(float);
     buffers_.index_scores = {TRY(device_.allocate(bytes, Access::kDevice)), 0};
     return Ok{};
   }
@@ -233,19 +249,34 @@ size_t StateShape::bytes(KvKind kind) const {
   return static_cast<size_t>(heads.size()) * page_head_stride(kind, key_dim);
 }
 
-size_t StateShape::index_bytes(KvKind kind) const {
-  return index_dim > 0 ? page_head_stride(kind, index_dim) : 0;
-}
-
 StateShape state_shape(const StateTraits& state, const Cut& cut, int rank) {
   const Range heads = state.is_shared ? Range{0, state.heads} : cut.kv_heads(rank, state.heads);
-  return {heads, state.key_dim, state.value_dim, state.index_dim};
+  return {heads, state.key_dim, state.value_dim, state.index};
 }
+
+namespace {
+
+// Keys alone, of one head, from `page_stride` on, which moves past them.
+void place_index(const IndexShape& index, KvKind kind, size_t layer, StateBuffer& state,
+                 size_t& page_stride) {
+  if (index.dim == 0) return;
+  const auto place = [&](KvKind stored, int dim, size_t bytes) {
+    const Slice at{.offset = page_stride};
+    page_stride += bytes / Slice::kElementBytes;
+    return LayerPages{.kind = stored, .keys = at, .values = at, .head_dim = dim, .kv_heads = 1};
+  };
+  const bool has_pools = index.has_pools();
+  if (has_pools) state.pooled[layer] = place(kind, 2 * index.dim, index.inputs(kind));
+  state.indexes[layer] = place(has_pools ? KvKind::kF32 : kind, index.dim, index.keys(kind));
+}
+
+}  // namespace
 
 Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
   StateBuffer state;
   state.layers.resize(memory.config.traits.size());
   state.indexes.resize(state.layers.size());
+  state.pooled.resize(state.layers.size());
   size_t page_stride = 0;
   for (int layer = memory.layers.begin; layer < memory.config.end_with_draft(memory.layers.end);
        ++layer) {
@@ -259,18 +290,12 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
                                                 .value_dim = shape.value_dim,
                                                 .kv_heads = shape.heads.size()};
     page_stride += 2 * elements;
-    if (shape.index_dim == 0) continue;
-    state.indexes[static_cast<size_t>(layer)] = {.kind = memory.kv,
-                                                 .keys = {.offset = page_stride},
-                                                 .values = {.offset = page_stride},
-                                                 .head_dim = shape.index_dim,
-                                                 .kv_heads = 1};
-    page_stride += shape.index_bytes(memory.kv) / Slice::kElementBytes;
+    place_index(shape.index, memory.kv, static_cast<size_t>(layer), state, page_stride);
   }
   state.page_bytes = page_stride * Slice::kElementBytes;
   state.bytes = state.page_bytes * memory.pages;
   const BufferId buffer = TRY(device.allocate(state.bytes, Access::kDevice));
-  for (std::vector<LayerPages>* all : {&state.layers, &state.indexes}) {
+  for (std::vector<LayerPages>* all : {&state.layers, &state.indexes, &state.pooled}) {
     for (LayerPages& pages : *all) {
       pages.keys.buffer = pages.values.buffer = buffer;
       pages.page_stride = page_stride;

@@ -49,6 +49,11 @@ struct PassBuffers {
   // The index has a key, queries and weights of its heads, the scores of `index_tokens` tokens, and
   // a bit for each position of every token.
   Slice index_key, index_query, index_weights, index_scores, mask;
+  // With pools: a position's gate, and its key and gate side by side.
+  Slice index_gate, index_pair;
+  // Several residual streams: `hidden` has all of a token, side by side. Their norm, the gates of
+  // the current part of the layer, and constants: the weights of the norm and of their mean.
+  Slice streams_normed, stream_gates, streams_ones, streams_mean;
   // The draft layer: which hidden states it continues; those of the last pass of the model, then of
   // its own; and its input, two rows side by side.
   Slice draft_rows, draft_hidden, draft_input;
@@ -71,10 +76,9 @@ struct StateShape {
   Range heads;  // of keys and values
   int key_dim = 0;
   int value_dim = 0;
-  int index_dim = 0;
+  IndexShape index;
 
-  size_t bytes(KvKind kind) const;        // of a page: keys, or values, which lie as far apart
-  size_t index_bytes(KvKind kind) const;  // of a page
+  size_t bytes(KvKind kind) const;  // of a page: keys, or values, which lie as far apart
 };
 StateShape state_shape(const StateTraits& state, const Cut& cut, int rank);
 
@@ -82,6 +86,7 @@ StateShape state_shape(const StateTraits& state, const Cut& cut, int rank);
 struct StateBuffer {
   std::vector<LayerPages> layers;   // (all layers), set for this stage's
   std::vector<LayerPages> indexes;  // of keys alone; the same, for layers that have an index
+  std::vector<LayerPages> pooled;   // of what their pools are made of, if they have these
   uint64_t page_bytes = 0;
   uint64_t bytes = 0;
 };

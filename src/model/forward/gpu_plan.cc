@@ -19,8 +19,8 @@ uint64_t state_bytes_read(const ModelConfig& config, const Cut& cut, int positio
     if (traits.window > 0) positions = std::min(positions, traits.window);
     const StateShape state = state_shape(traits.state, cut, 0);
     size_t of_page = 2 * state.bytes(kKvDefault);
-    if (config.indexer.chosen > 0 && positions > config.indexer.chosen) {
-      bytes += state.index_bytes(kKvDefault) * static_cast<size_t>(positions) / kPagePositions;
+    if (config.indexer.chosen > 0 && position >= config.indexer.first_choosing()) {
+      bytes += state.index.keys(kKvDefault) * static_cast<size_t>(positions) / kPagePositions;
       positions = config.indexer.chosen;
       of_page /= 2;  // the rows of chosen positions hold keys and values
     }

@@ -93,6 +93,7 @@ Status Model::allocate() {
   rope_.reserve(memory.tokens_max * 2 * std::max(frequencies_.size(), full_frequencies_.size()));
   if (needs_constants(config_)) write_constants();
   if (config_.delta) write_delta_norms();
+  if (config_.streams.count > 1) write_stream_constants();
   return Ok{};
 }
 

@@ -62,8 +62,8 @@ struct ModelOutputs {
   std::span<const float> logits;  // (outputs, vocabulary.size())
   // (hidden_outputs, hidden) after the final norm, the same on every rank.
   std::span<const float> hidden;
-  // Instead of both, on any stage but the last, for the next one: (tokens, hidden), and then the
-  // tokens' inputs of all layers, if the model has these.
+  // Instead of both, on any stage but the last, for the next one: (tokens, streams, hidden), and
+  // then the tokens' inputs of all layers, if the model has these.
   std::span<const float> passed_on;
 };
 
@@ -100,6 +100,7 @@ class Model {
   // per token have their place after those of earlier tokens; the other buffers are shared in turn.
   struct BatchHalf : PassBuffers {
     int tokens = 0;
+    int streams = 1;       // of the residual, side by side in `hidden`
     bool has_sum = false;  // an exchange holds sums that are not yet in the hidden state
   };
 
@@ -133,7 +134,14 @@ class Model {
   void visit_pieces(int32_t page, Visit visit) const;  // in model_pages.cc
   void write_batch(const Batch& batch);
   void write_rope(const Batch& batch, std::span<const double> frequencies, Slice table);
-  void embed(const Batch& batch);
+  // Leaves the embeddings at `to`, (tokens, hidden).
+  void embed(const Batch& batch, Slice to);
+  // In model_forward_streams.cc.
+  void write_stream_constants();
+  void embed_streams(const Batch& batch);
+  void norm_streams(int layer, Role norm, BatchHalf& half);
+  void update_streams(const BatchHalf& half);
+  void join_streams(int tokens);
   // In model_forward_layer_inputs.cc.
   void make_layer_inputs(int tokens);
   void add_layer_input(int layer, BatchHalf& half);
@@ -150,8 +158,8 @@ class Model {
   Status gather_pair(PairOfRank pair, int tokens);
   // Queues the exchange of the pairs of all ranks, and their copies to these places.
   void exchange_pair(PairOfRank pair, BatchHalf& half, PairPlace first, PairPlace second);
-  void make_halves(int tokens);
-  BatchHalf half_of(int begin, int tokens) const;
+  void make_halves(int tokens, int streams);
+  BatchHalf half_of(int begin, int tokens, int streams) const;
   std::span<BatchHalf> halves() { return std::span(halves_).first(half_count_); }
   void attention(int layer, BatchHalf& half);
   void project(int layer, BatchHalf& half);
@@ -172,6 +180,8 @@ class Model {
   // In model_forward_sparse.cc.
   bool is_choosing(int layer) const;
   void store_index_key(int layer, const BatchHalf& half);
+  void store_index(const LayerPages& pages, Slice keys, const BatchHalf& half);
+  void store_pools(int layer, const BatchHalf& half);
   void choose_positions(int layer, const BatchHalf& half);
   void rotate_index(Slice x, int heads, const BatchHalf& half);
   void mix(int layer, const BatchHalf& half);
@@ -206,11 +216,15 @@ class Model {
   void pass_on(int tokens);
   void receive(std::span<const float> passed, size_t tokens);
   void add_sum(BatchHalf& half);
-  // The norm of the hidden state, after adding a pending sum.
-  void norm_hidden(Slice weight, BatchHalf& half);
+  // The norm of the hidden state that enters a part of the layer, after adding a pending sum.
+  void norm_hidden(int layer, Role norm, BatchHalf& half);
   // The norm of a pending sum by itself, if the layer has this one; of vector `index` of several.
   void norm_sum(int layer, Role norm, const BatchHalf& half, int index = 0);
   void norm_rows(Slice rows, size_t count, Slice output);
+  // The hidden state before the final norm; after join_streams().
+  Slice last_hidden() const {
+    return config_.streams.count > 1 ? buffers_.normed : buffers_.hidden;
+  }
   // The norm of whole hidden states.
   void queue_norm(Slice x, Slice weight, int tokens, Slice y);
 

@@ -12,6 +12,7 @@ namespace {
 
 Activation activation_of(Gating gating) {
   if (gating == Gating::kGelu) return Activation::kGeluMul;
+  if (gating == Gating::kClippedSilu) return Activation::kClippedSiluMul;
   return gating == Gating::kSilu ? Activation::kSiluMul : Activation::kClampedSwiglu;
 }
 
@@ -20,11 +21,13 @@ Activation activation_of(Gating gating) {
 Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> passed) {
   TRY(check_batch(batch, limits_));
   const int tokens = batch.token_count();
-  make_halves(tokens);
+  make_halves(tokens, config_.streams.count);
   turns_.clear();
   write_batch(batch);
-  if (has_embedding()) {
-    embed(batch);
+  if (has_embedding() && config_.streams.count > 1) {
+    embed_streams(batch);
+  } else if (has_embedding()) {
+    embed(batch, buffers_.hidden);
   } else {
     receive(passed, batch.tokens.size());
   }
@@ -33,6 +36,7 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> p
     finish_feed_forward(layers_.end - 1, half);
     add_sum(half);
   }
+  if (has_head() && config_.streams.count > 1) join_streams(tokens);
   if (config_.has_draft_layer()) keep_hidden(tokens);
   has_head() ? queue_outputs(batch) : pass_on(tokens);
   TRY(device_.run([this](int number) { return take_turn(turns_[static_cast<size_t>(number)]); }));
@@ -86,7 +90,7 @@ void Model::write_batch(const Batch& batch) {
   // Powers of two, so that most passes queue the same operations as the one before.
   pages_reached_ =
       static_cast<int>(std::bit_ceil(static_cast<uint32_t>(last / kPagePositions + 1)));
-  is_sparse_ = buffers_.index_pages > 0 && last >= config_.indexer.chosen;
+  is_sparse_ = buffers_.index_pages > 0 && last >= config_.indexer.first_choosing();
   device_.write_ints(buffers_.positions, batch.positions);
   device_.write_ints(buffers_.list_offsets, batch.list_offsets);
   device_.write_ints(buffers_.page_lists, batch.page_lists);
@@ -120,7 +124,7 @@ void Model::write_rope(const Batch& batch, std::span<const double> frequencies, 
 
 void Model::attention(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
-  norm_hidden(weights.vector(Role::kAttentionNorm), half);
+  norm_hidden(layer, Role::kAttentionNorm, half);
   if (config_.layer(layer).is_recurrent()) return delta_layer(layer, half);
   if (config_.layer(layer).is_latent()) {
     project_latent(layer, half);
@@ -183,7 +187,7 @@ void Model::mix(int layer, const BatchHalf& half) {
                           .has_sinks = traits.has(Role::kSinks),
                           .sinks = layer_weights(layer).vector(Role::kSinks),
                           .output = is_latent ? half.mixed_latent : half.mixed,
-                          .chosen = is_sparse_ ? config_.indexer.chosen : 0,
+                          .chosen = is_sparse_ ? config_.indexer.first_choosing() : 0,
                           .mask = half.mask,
                           .mask_words = half.index_pages * kMaskWordsOfPage});
   if (traits.gates_output) {
@@ -269,7 +273,7 @@ void Model::take_gates_apart(int heads, int head_dim, const BatchHalf& half) {
 }
 
 void Model::feed_forward(int layer, BatchHalf& half) {
-  norm_hidden(layer_weights(layer).vector(Role::kFeedForwardNorm), half);
+  norm_hidden(layer, Role::kFeedForwardNorm, half);
   const LayerTraits& traits = config_.layer(layer);
   if (traits.has(Role::kDown)) dense_feed_forward(layer, half);
   if (traits.has_experts) experts(layer, half);
@@ -301,7 +305,8 @@ GatedUp Model::gated_up(int layer, const BatchHalf& half, Role gate, Role up) co
           .tokens = half.tokens,
           .scratch = half.up,
           .output = half.gate,
-          .activation = activation_of(config_.layer(layer).gating)};
+          .activation = activation_of(config_.layer(layer).gating),
+          .limit = config_.gate_limit};
 }
 
 // The router and the experts may have inputs of their own, other norms of the same hidden state.
@@ -360,7 +365,7 @@ void Model::experts(int layer, const BatchHalf& half) {
                           .scratch = half.expert_scratch,
                           .output = half.expert_hidden,
                           .activation = activation_of(traits.gating),
-                          .limit = config.limit,
+                          .limit = config_.gate_limit,
                           .has_bias = traits.has(Role::kExpertGateBias),
                           .gate_bias = weights.vector(Role::kExpertGateBias),
                           .up_bias = weights.vector(Role::kExpertUpBias),

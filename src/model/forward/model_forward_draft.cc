@@ -29,11 +29,11 @@ Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
   TRY(check_drafts(drafts));
   const Batch& batch = drafts.batch;
   const int tokens = batch.token_count();
-  make_halves(tokens);
+  make_halves(tokens, 1);
   turns_.clear();
   write_batch(batch);
   device_.write_ints(buffers_.draft_rows, drafts.hidden_rows);
-  embed(batch);
+  embed(batch, buffers_.hidden);
   queue_draft_input(tokens);
   queue_layer(config_.layers);
   for (BatchHalf& half : halves()) {
@@ -48,7 +48,7 @@ Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
 
 // The final norm of all rows, so that the draft layer can continue any of them.
 void Model::keep_hidden(int tokens) {
-  queue_norm(buffers_.hidden, weights_.shared.vector(Role::kFinalNorm), tokens,
+  queue_norm(last_hidden(), weights_.shared.vector(Role::kFinalNorm), tokens,
              buffers_.draft_hidden);
   hidden_rows_ = tokens;
 }

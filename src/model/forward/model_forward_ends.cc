@@ -7,9 +7,9 @@ namespace lockstep {
 
 // The embedding is cut by token id: every rank looks up the tokens that it owns, and the rows are
 // gathered rank by rank in the exchange buffer. `places_[i]` is the place there of token i's row.
-void Model::embed(const Batch& batch) {
+void Model::embed(const Batch& batch, Slice to) {
   const auto hidden = static_cast<size_t>(config_.hidden);
-  const auto width = static_cast<size_t>(config_.passed());
+  const auto width = static_cast<size_t>(config_.embedded());
   places_.assign(batch.tokens.size(), 0);
   own_rows_.clear();
   size_t own_begin = 0;
@@ -32,23 +32,23 @@ void Model::embed(const Batch& batch) {
                       .rows = buffers_.rows,
                       .tokens = static_cast<int>(own_rows_.size()),
                       .output = {buffers_.sum, own_begin * width},
-                      .output_stride = config_.passed()});
+                      .output_stride = config_.embedded()});
   if (config_.layer_input > 0) {
     device_.queue(Embed{.matrix = weights_.shared.matrix(Role::kLayerEmbedding),
                         .rows = buffers_.rows,
                         .tokens = static_cast<int>(own_rows_.size()),
                         .output = {buffers_.sum, own_begin * width + hidden},
-                        .output_stride = config_.passed()});
+                        .output_stride = config_.embedded()});
   }
   queue_turn({.kind = Turn::Kind::kGatherEmbeddings});
   device_.queue(CopyRows{.input = {buffers_.sum, 0},
                          .rows = buffers_.places,
                          .count = batch.token_count(),
                          .columns = config_.hidden,
-                         .output = buffers_.hidden,
-                         .input_stride = config_.passed()});
+                         .output = to,
+                         .input_stride = config_.embedded()});
   if (config_.embedding_factor != 1) {
-    device_.queue(Scale{buffers_.hidden, buffers_.embedding_factor, batch.tokens.size() * hidden});
+    device_.queue(Scale{to, buffers_.embedding_factor, batch.tokens.size() * hidden});
   }
   if (config_.layer_input > 0) make_layer_inputs(batch.token_count());
 }
@@ -101,12 +101,13 @@ ModelOutputs Model::outputs(const Batch& batch) {
 // The hidden state, and the inputs of layers, are copied to the exchange buffer, which the host can
 // access.
 void Model::pass_on(int tokens) {
+  const int columns = config_.streams.count * config_.hidden;
   device_.queue(CopyColumns{.input = buffers_.hidden,
                             .count = tokens,
-                            .columns = config_.hidden,
+                            .columns = columns,
                             .output = {buffers_.sum, 0},
-                            .output_stride = config_.hidden});
-  const auto hidden = static_cast<size_t>(tokens) * static_cast<size_t>(config_.hidden);
+                            .output_stride = columns});
+  const auto hidden = static_cast<size_t>(tokens) * static_cast<size_t>(columns);
   if (config_.layer_input == 0) return;
   device_.queue(CopyColumns{.input = buffers_.layer_inputs,
                             .count = tokens,
@@ -117,7 +118,7 @@ void Model::pass_on(int tokens) {
 
 void Model::receive(std::span<const float> passed, size_t tokens) {
   LOCKSTEP_CHECK(passed.size() == tokens * static_cast<size_t>(config_.passed()));
-  const size_t hidden = tokens * static_cast<size_t>(config_.hidden);
+  const size_t hidden = tokens * static_cast<size_t>(config_.streams.count * config_.hidden);
   device_.write(buffers_.hidden, std::as_bytes(passed.first(hidden)));
   if (config_.layer_input > 0) {
     device_.write(buffers_.layer_inputs, std::as_bytes(passed.subspan(hidden)));
@@ -126,7 +127,7 @@ void Model::receive(std::span<const float> passed, size_t tokens) {
 
 // The final norm of `count` rows of the hidden state.
 void Model::norm_rows(Slice rows, size_t count, Slice output) {
-  device_.queue(CopyRows{.input = buffers_.hidden,
+  device_.queue(CopyRows{.input = last_hidden(),
                          .rows = rows,
                          .count = static_cast<int>(count),
                          .columns = config_.hidden,

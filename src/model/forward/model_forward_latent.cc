@@ -23,6 +23,7 @@ void Model::project_latent(int layer, BatchHalf& half) {
         RmsNorm{x, weights.vector(role), half.tokens, columns, latent.norm_epsilon, x, stride});
   };
   const auto rotate = [&](Slice x, int x_stride, int x_offset, int count, Slice y) {
+    if (latent.rope == 0) return;
     device_.queue(RotatePairs{x, x_stride, x_offset, half.rope, half.tokens, count, latent.rope, y,
                               key, latent.kv_rank});
   };

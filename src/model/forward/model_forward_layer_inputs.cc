@@ -16,7 +16,7 @@ void Model::make_layer_inputs(int tokens) {
                          .count = tokens,
                          .columns = config_.layer_inputs(),
                          .output = buffers_.layer_inputs,
-                         .input_stride = config_.passed()});
+                         .input_stride = config_.embedded()});
   device_.queue(Scale{buffers_.layer_inputs, buffers_.layer_factor, count});
   device_.queue(Matmul{buffers_.hidden,
                        tokens,

@@ -1,6 +1,6 @@
 // The part of the forward pass for layers that keep a state by the delta rule: Qwen3-Next and Qwen
 // 3.5 (https://arxiv.org/abs/2412.06464, and the convolutions and gates of their published code),
-// and Kimi Linear (https://arxiv.org/abs/2510.26692).
+// and Kimi Linear (https://arxiv.org/abs/2510.26692) and GLM-5.3.
 #include <cmath>
 
 #include "model/forward/model.h"
@@ -45,7 +45,7 @@ void Model::delta_layer(int layer, BatchHalf& half) {
   device_.queue(Sigmoid{half.delta_rate, rates});
   device_.queue(Decay{half.delta_decay, weights.vector(Role::kDeltaDecayBias),
                       weights.vector(Role::kDeltaDecayRate), half.tokens,
-                      shape.value_heads * delta.decays()});
+                      shape.value_heads * delta.decays(), delta.least_decay});
   device_.queue(DeltaRule{.states = state_slots(layer, half),
                           .state_offset = shape.heads_at,
                           .query = half.delta_query,
@@ -70,7 +70,7 @@ void Model::delta_layer(int layer, BatchHalf& half) {
       .tokens = half.tokens,
       .columns = values,
       .up_stride = values,
-      .activation = delta.decays_channels ? Activation::kSigmoidMul : Activation::kSiluMul});
+      .activation = delta.gates_by_sigmoid ? Activation::kSigmoidMul : Activation::kSiluMul});
   device_.queue(Matmul{
       half.delta_gate, half.tokens, {{weights.matrix(Role::kDeltaOut), {half.partials, 0}}}});
 }

@@ -16,6 +16,7 @@ bool Model::is_choosing(int layer) const {
 // The first dimensions of each head turn, by the angles of attention.
 void Model::rotate_index(Slice x, int heads, const BatchHalf& half) {
   const int head_dim = config_.indexer.head_dim, dims = config_.latent.rope;
+  if (dims == 0) return;
   if (config_.indexer.rotates_pairs) {
     device_.queue(RotatePairs{x, head_dim, 0, half.rope, half.tokens, heads, dims, x, head_dim, 0});
   } else {
@@ -27,11 +28,14 @@ void Model::rotate_index(Slice x, int heads, const BatchHalf& half) {
 void Model::store_index_key(int layer, const BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const int head_dim = config_.indexer.head_dim;
-  device_.queue(Matmul{half.normed,
-                       half.tokens,
-                       {{weights.matrix(Role::kIndexKey), half.index_key},
-                        {weights.matrix(Role::kIndexWeights), half.index_weights}},
-                       is_choosing(layer) ? 2 : 1});
+  const bool has_pools = config_.indexer.pool > 1;
+  Matmul products{half.normed, half.tokens, {{weights.matrix(Role::kIndexKey), half.index_key}}};
+  const auto add = [&](Role role, Slice output) {
+    products.products[products.count++] = {weights.matrix(role), output};
+  };
+  if (has_pools) add(Role::kIndexPoolGate, half.index_gate);
+  if (is_choosing(layer)) add(Role::kIndexWeights, half.index_weights);
+  device_.queue(products);
   device_.queue(LayerNorm{.x = half.index_key,
                           .weight = weights.vector(Role::kIndexKeyNorm),
                           .bias = weights.vector(Role::kIndexKeyNormBias),
@@ -39,20 +43,49 @@ void Model::store_index_key(int layer, const BatchHalf& half) {
                           .columns = head_dim,
                           .epsilon = kIndexNormEpsilon});
   rotate_index(half.index_key, 1, half);
-  device_.queue(StoreKv{.pages = state_.indexes[static_cast<size_t>(layer)],
-                        .keys = half.index_key,
-                        .values = half.index_key,
-                        .keys_stride = head_dim,
-                        .values_stride = head_dim,
+  if (has_pools) return store_pools(layer, half);
+  store_index(state_.indexes[static_cast<size_t>(layer)], half.index_key, half);
+}
+
+void Model::store_index(const LayerPages& pages, Slice keys, const BatchHalf& half) {
+  device_.queue(StoreKv{.pages = pages,
+                        .keys = keys,
+                        .values = keys,
+                        .keys_stride = pages.head_dim,
+                        .values_stride = pages.head_dim,
                         .page = half.page,
                         .slot = half.slot,
                         .tokens = half.tokens});
 }
 
+// A pool's key is made of what is stored, so that its bits do not depend on how many of its
+// positions are in one batch; a pool that a wrong guess completed is made again.
+void Model::store_pools(int layer, const BatchHalf& half) {
+  const auto index = static_cast<size_t>(layer);
+  const int head_dim = config_.indexer.head_dim;
+  Slice to = half.index_pair;
+  for (const Slice from : {half.index_key, half.index_gate}) {
+    device_.queue(CopyColumns{.input = from,
+                              .count = half.tokens,
+                              .columns = head_dim,
+                              .output = to,
+                              .output_stride = 2 * head_dim});
+    to.offset += static_cast<size_t>(head_dim);
+  }
+  store_index(state_.pooled[index], half.index_pair, half);
+  device_.queue(PoolKeys{.inputs = state_.pooled[index],
+                         .pools = state_.indexes[index],
+                         .bias = layer_weights(layer).vector(Role::kIndexPoolBias),
+                         .page = half.page,
+                         .slot = half.slot,
+                         .tokens = half.tokens,
+                         .pool = config_.indexer.pool});
+}
+
 // The queries' products have been computed with those of attention.
 void Model::choose_positions(int layer, const BatchHalf& half) {
   const IndexerConfig& indexer = config_.indexer;
-  const int stride = half.index_pages * kPagePositions;
+  const int stride = half.index_pages * kPagePositions / indexer.pool;
   const int mask_words = half.index_pages * kMaskWordsOfPage;
   rotate_index(half.index_query, indexer.heads, half);
   for (int begin = 0; begin < half.tokens; begin += half.index_tokens) {
@@ -63,6 +96,7 @@ void Model::choose_positions(int layer, const BatchHalf& half) {
     const int tokens = std::min(half.index_tokens, half.tokens - begin);
     const Slice positions = from(half.positions, 1);
     device_.queue(IndexScores{.pages = state_.indexes[static_cast<size_t>(layer)],
+                              .pool = indexer.pool,
                               .query = from(half.index_query, indexer.heads * indexer.head_dim),
                               .weights = from(half.index_weights, indexer.heads),
                               .positions = positions,
@@ -71,7 +105,7 @@ void Model::choose_positions(int layer, const BatchHalf& half) {
                               .pages_reached = pages_reached_,
                               .tokens = tokens,
                               .heads = indexer.heads,
-                              .chosen = indexer.chosen,
+                              .chosen = indexer.first_choosing(),
                               .scores = half.index_scores,
                               .stride = stride});
     device_.queue(ChoosePositions{.scores = half.index_scores,
@@ -79,6 +113,7 @@ void Model::choose_positions(int layer, const BatchHalf& half) {
                                   .positions = positions,
                                   .tokens = tokens,
                                   .chosen = indexer.chosen,
+                                  .pool = indexer.pool,
                                   .mask = from(half.mask, mask_words),
                                   .mask_words = mask_words});
   }

@@ -4,22 +4,22 @@
 
 namespace lockstep {
 
-void Model::make_halves(int tokens) {
+void Model::make_halves(int tokens, int streams) {
   const bool exchanges = cut_.cuts_latents() || config_.layer(layers_.begin).joins_head_norms;
   const int first = first_half(overlap_, {.ranks = group_.size(),
                                           .tokens = tokens,
                                           .has_experts = config_.experts.count > 0,
                                           .exchanges_in_attention = exchanges});
-  halves_[0] = half_of(0, first);
-  halves_[1] = half_of(first, tokens - first);
+  halves_[0] = half_of(0, first, streams);
+  halves_[1] = half_of(first, tokens - first, streams);
   half_count_ = first < tokens ? 2 : 1;
   if (exchanging_) device_.take_back();  // after an interrupted pass
   exchanging_ = nullptr;
 }
 
 // Attention of the second half sees the first half's keys: both are computed layer by layer.
-Model::BatchHalf Model::half_of(int begin, int tokens) const {
-  BatchHalf half{buffers_, tokens};
+Model::BatchHalf Model::half_of(int begin, int tokens, int streams) const {
+  BatchHalf half{buffers_, tokens, streams};
   const auto skip = [&](Slice& place, int width) {
     place.offset += static_cast<size_t>(begin) * static_cast<size_t>(width);
   };
@@ -29,7 +29,8 @@ Model::BatchHalf Model::half_of(int begin, int tokens) const {
   }
   skip(half.rope, config_.rotary_dims / 2 * 2);
   if (config_.full) skip(half.full_rope, config_.full->head_dim);
-  skip(half.hidden, config_.hidden);
+  skip(half.hidden, streams * config_.hidden);
+  skip(half.stream_gates, streams * (2 + streams));
   skip(half.layer_inputs, config_.layer_inputs());
   skip(half.chosen, config_.experts.chosen);
   skip(half.chosen_weights, config_.experts.chosen);
@@ -75,9 +76,10 @@ Status Model::finish_sums() {
 
 void Model::add_sum(BatchHalf& half) {
   if (!half.has_sum) return;
+  half.has_sum = false;
+  if (half.streams > 1) return update_streams(half);
   const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(config_.hidden);
   device_.queue(Add{.x = {half.sum, 0}, .count = count, .sum = half.hidden});
-  half.has_sum = false;
 }
 
 // In an exchange each subtree has the tokens of all products, one after the other. Products of one
@@ -130,7 +132,9 @@ void Model::queue_norm(Slice x, Slice weight, int tokens, Slice y) {
                         .y = y});
 }
 
-void Model::norm_hidden(Slice weight, BatchHalf& half) {
+void Model::norm_hidden(int layer, Role norm, BatchHalf& half) {
+  if (half.streams > 1) return norm_streams(layer, norm, half);
+  const Slice weight = layer_weights(layer).vector(norm);
   if (half.has_sum) {
     device_.queue(AddRmsNorm{.x = {half.sum, 0},
                              .sum = half.hidden,

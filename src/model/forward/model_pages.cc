@@ -19,15 +19,10 @@ size_t piece_bytes(KvKind kind, const LayerTraits& layer) {
   return page_head_stride(kind, layer.state.key_dim);
 }
 
-// The keys of the index, which follow in the block of each of the layer's heads.
-size_t index_piece_bytes(KvKind kind, const LayerTraits& layer) {
-  return layer.has_index() ? page_head_stride(kind, layer.state.index_dim) : 0;
-}
-
 }  // namespace
 
 // Calls `visit` with the place of each piece in the state and its bytes, in the order of PageShape:
-// for every layer and head the keys, the values, the keys of the index if the layer has one, and
+// for every layer and head the keys, the values, the part of the index if the layer has one, and
 // the bytes of the block that are left.
 template <class Visit>
 void Model::visit_pieces(int32_t page, Visit visit) const {
@@ -42,12 +37,13 @@ void Model::visit_pieces(int32_t page, Visit visit) const {
     for (int head = shape.head_begin; head < shape.head_end; ++head) {
       const auto own = static_cast<size_t>(head * state.heads / heads - first);
       const size_t at = begin + own * bytes / Slice::kElementBytes;
-      const size_t index_bytes = index_piece_bytes(kv_, config_.layer(layer));
+      const size_t index_bytes = state.index.bytes(kv_);
       const size_t rest = shape.block_bytes - 2 * bytes - index_bytes;
       visit(Slice{of.keys.buffer, of.keys.offset + at}, bytes, 0);
       visit(Slice{of.values.buffer, of.values.offset + at}, bytes, index_bytes > 0 ? 0 : rest);
       if (index_bytes == 0) continue;
-      const LayerPages& index = state_.indexes[static_cast<size_t>(layer)];
+      const auto& indexes = state.index.has_pools() ? state_.pooled : state_.indexes;
+      const LayerPages& index = indexes[static_cast<size_t>(layer)];
       visit(Slice{index.keys.buffer, index.keys.offset + begin}, index_bytes, rest);
     }
   }
@@ -58,7 +54,7 @@ PageShape Model::page_shape() const {
   widest.heads = block_heads(config_);
   size_t most_bytes = 0;
   for (const LayerTraits& layer : config_.traits) {
-    most_bytes = std::max(most_bytes, 2 * piece_bytes(kv_, layer) + index_piece_bytes(kv_, layer));
+    most_bytes = std::max(most_bytes, 2 * piece_bytes(kv_, layer) + layer.state.index.bytes(kv_));
   }
   const StateShape state = state_shape(widest, cut_, rank_);
   // The last layers may have no state of their own.

@@ -47,7 +47,11 @@ WeightClass class_of(const Weight& weight) {
     case Role::kIndexQuery:
     case Role::kIndexKey:
     case Role::kIndexWeights:
+    case Role::kIndexPoolGate:
       return WeightClass::kIndex;
+    case Role::kAttentionStreams:
+    case Role::kFeedForwardStreams:
+      return WeightClass::kStreams;
     default:
       return WeightClass::kAttention;
   }
@@ -125,7 +129,7 @@ std::string fp8_name(const StoredMatrix& matrix) {
 std::string_view weight_class_name(WeightClass weight_class) {
   constexpr std::string_view kNames[] = {"embedding",      "LM head", "attention", "feed-forward",
                                          "shared experts", "experts", "router",    "norms, biases",
-                                         "layer inputs",   "index"};
+                                         "layer inputs",   "index",   "streams"};
   return kNames[static_cast<size_t>(weight_class)];
 }
 
@@ -195,7 +199,7 @@ uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens) {
     const StateTraits& state = layer.state;
     bytes +=
         kKeysAndValues * static_cast<uint64_t>(state.heads) * page_head_stride(kv, state.key_dim);
-    if (layer.has_index()) bytes += page_head_stride(kv, state.index_dim);
+    bytes += state.index.bytes(kv);
   }
   return bytes * static_cast<uint64_t>(pages_for(tokens));
 }

@@ -24,9 +24,10 @@ enum class WeightClass {
   kRouter,
   kNorms,  // and biases
   kLayerInputs,
-  kIndex,  // of sparse attention
+  kIndex,    // of sparse attention
+  kStreams,  // of the residual
 };
-inline constexpr int kWeightClassCount = 10;
+inline constexpr int kWeightClassCount = 11;
 std::string_view weight_class_name(WeightClass weight_class);
 
 struct WeightCount {

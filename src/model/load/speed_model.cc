@@ -12,7 +12,9 @@ constexpr double kLatentKernels = 48;
 constexpr double kRecurrentKernels = 24;  // more than with attention
 constexpr double kDensePartKernels = 8;   // of a dense part in addition to experts
 constexpr double kLayerInputKernels = 5;
-constexpr double kIndexKernels = 8;  // in addition, of a layer that has an index
+constexpr double kIndexKernels = 8;    // in addition, of a layer that has an index
+constexpr double kPoolKernels = 4;     // and of one whose positions share keys
+constexpr double kStreamKernels = 10;  // of several residual streams, in addition
 
 // In a stage of several ranks: two sums per layer; and per token the step's broadcast, the
 // embeddings and the choice.
@@ -20,8 +22,12 @@ constexpr double kLayerExchanges = 2;
 constexpr double kStepExchanges = 3;
 
 double kernels_of(const LayerTraits& layer) {
-  if (layer.is_latent()) return kLatentKernels + (layer.has_index() ? kIndexKernels : 0);
-  double kernels = layer.has_experts ? kExpertKernels : kDenseKernels;
+  const double streams = layer.streams > 1 ? kStreamKernels : 0;
+  if (layer.is_latent()) {
+    const double pools = layer.state.index.has_pools() ? kPoolKernels : 0;
+    return kLatentKernels + (layer.has_index() ? kIndexKernels : 0) + pools + streams;
+  }
+  double kernels = (layer.has_experts ? kExpertKernels : kDenseKernels) + streams;
   if (layer.has_experts && layer.has(Role::kDown)) kernels += kDensePartKernels;
   if (layer.has(Role::kLayerInputGate)) kernels += kLayerInputKernels;
   return kernels + (layer.is_recurrent() ? kRecurrentKernels : 0);
@@ -29,7 +35,8 @@ double kernels_of(const LayerTraits& layer) {
 
 bool is_whole(WeightClass weight_class) {
   return weight_class == WeightClass::kRouter || weight_class == WeightClass::kNorms ||
-         weight_class == WeightClass::kLayerInputs || weight_class == WeightClass::kIndex;
+         weight_class == WeightClass::kLayerInputs || weight_class == WeightClass::kIndex ||
+         weight_class == WeightClass::kStreams;
 }
 
 }  // namespace

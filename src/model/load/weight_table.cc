@@ -31,6 +31,10 @@ Shape index_shape_of(Role role, const ModelConfig& config) {
       return vector_of(indexer.head_dim);
     case Role::kIndexWeights:
       return {indexer.heads, config.hidden};
+    case Role::kIndexPoolGate:
+      return {indexer.head_dim, config.hidden};
+    case Role::kIndexPoolBias:
+      return vector_of(indexer.pool * indexer.head_dim);
     default:
       LOCKSTEP_CHECK(false);
       return {};
@@ -113,6 +117,24 @@ Shape layer_input_shape_of(Role role, const ModelConfig& config) {
       return {config.layer_input, config.hidden};
     case Role::kLayerInputOut:
       return {config.hidden, config.layer_input};
+    default:
+      LOCKSTEP_CHECK(false);
+      return {};
+  }
+}
+
+Shape streams_shape_of(Role role, const ModelConfig& config) {
+  const int streams = config.streams.count, gates = streams * (2 + streams);
+  switch (role) {
+    case Role::kAttentionStreams:
+    case Role::kFeedForwardStreams:
+      return {gates, streams * config.hidden};
+    case Role::kAttentionStreamsScale:
+    case Role::kFeedForwardStreamsScale:
+      return vector_of(3);
+    case Role::kAttentionStreamsBias:
+    case Role::kFeedForwardStreamsBias:
+      return vector_of(gates);
     default:
       LOCKSTEP_CHECK(false);
       return {};
@@ -235,6 +257,13 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
     case Role::kLayerInputGate:
     case Role::kLayerInputOut:
       return layer_input_shape_of(role, config);
+    case Role::kAttentionStreams:
+    case Role::kAttentionStreamsScale:
+    case Role::kAttentionStreamsBias:
+    case Role::kFeedForwardStreams:
+    case Role::kFeedForwardStreamsScale:
+    case Role::kFeedForwardStreamsBias:
+      return streams_shape_of(role, config);
     default:
       return config.delta && layer.is_recurrent() ? delta_shape_of(role, config)
                                                   : latent_shape_of(role, config);

@@ -7,6 +7,7 @@
 #include "model/load/weights.h"
 #include "model/quantise/quantising.h"
 #include "tensor/stored_check.h"
+#include "weights/safetensors/tensor_names.h"
 
 namespace lockstep {
 namespace {
@@ -83,9 +84,10 @@ class Planner {
       add_tensor(module.name + ".biases", DType::kBF16, groups);
       return Ok{};
     }
-    const std::string suffix =
-        module.parts[0].ends_with(kWeightSuffix) ? std::string(kWeightSuffix) : "";
-    add_tensor(module.name + suffix, TRY(kept_type(module)), module.columns);
+    const bool has_suffix =
+        module.parts[0].ends_with(kWeightSuffix) && !is_bare_matrix(module.name);
+    add_tensor(module.name + (has_suffix ? std::string(kWeightSuffix) : ""), TRY(kept_type(module)),
+               module.columns);
     return Ok{};
   }
 

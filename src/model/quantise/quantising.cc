@@ -21,6 +21,12 @@ std::string_view stack_of(const ModelConfig& config) {
   return name == "Gemma4ForCausalLM" ? ".experts.switch_glu." : ".switch_mlp.";
 }
 
+// Small matrices from which much depends.
+bool stays_whole(Role role) {
+  return role == Role::kIndexWeights || role == Role::kIndexPoolGate ||
+         role == Role::kAttentionStreams || role == Role::kFeedForwardStreams;
+}
+
 }  // namespace
 
 std::shared_ptr<const QuantisingSource> quantising_source(
@@ -37,7 +43,7 @@ std::shared_ptr<const QuantisingSource> quantising_source(
                         .value = config.latent.value,
                         .kv_rank = config.latent.kv_rank};
     }
-    if (weight.role == Role::kIndexWeights) options.bits_of.emplace(weight.name, 0);
+    if (stays_whole(weight.role)) options.bits_of.emplace(weight.name, 0);
     if (weight.role != Role::kRouter && weight.role != Role::kSharedScore) continue;
     const bool is_sigmoid = config.layer(weight.layer).scores == RouterScores::kSigmoid;
     options.bits_of.emplace(weight.name, is_sigmoid ? 0 : kRouterBits);

@@ -386,6 +386,21 @@ constexpr std::string_view kKimiLinear48b = R"(
  "first_k_dense_replace": 1, "moe_renormalize": true, "routed_scaling_factor": 2.446,
  "model_max_length": 1048576, "rms_norm_eps": 1e-05, "tie_word_embeddings": false})";
 
+// The context is that of GLM-5: the published file was not at hand.
+constexpr std::string_view kGlm53Flash = R"(
+{"architectures": ["Glm5NextForConditionalGeneration"], "vocab_size": 154880, "hidden_size": 4096,
+ "intermediate_size": 12288, "moe_intermediate_size": 2048, "num_hidden_layers": 45,
+ "num_nextn_predict_layers": 1, "num_attention_heads": 64, "num_key_value_heads": 64,
+ "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 256, "qk_rope_head_dim": 0,
+ "v_head_dim": 256, "mla_use_nope": true, "linear_attn_config": {"head_dim": 128, "num_heads": 64,
+ "short_conv_kernel_size": 4, "gate_lower_bound": -5.0}, "full_attention_interval": 4,
+ "index_n_heads": 32, "index_head_dim": 128, "index_topk": 2048, "index_kpool": 4, "mhc": true,
+ "hc_mult": 4, "hc_sinkhorn_iters": 20, "hc_eps": 1e-06, "swiglu_limit": 10.0, "n_routed_experts":
+ 288, "num_experts_per_tok": 8, "n_shared_experts": 1, "n_group": 1, "topk_group": 1,
+ "first_k_dense_replace": 3, "norm_topk_prob": true, "routed_scaling_factor": 2.5, "scoring_func":
+ "sigmoid", "max_position_embeddings": 202752, "rms_norm_eps": 1e-05, "tie_word_embeddings":
+ false})";
+
 constexpr std::string_view kGemma426bA4b = R"(
 {"architectures": ["Gemma4ForCausalLM"], "vocab_size": 262144, "hidden_size": 2816,
  "intermediate_size": 2112, "num_hidden_layers": 30, "num_attention_heads": 16,
@@ -514,6 +529,7 @@ constexpr KnownShape kShapes[] = {
     {"qwen3-next-80b-a3b", "Qwen/Qwen3-Next-80B-A3B-Instruct", kQwen3Next80b},
     {"qwen3-coder-next", "Qwen/Qwen3-Coder-Next", kQwen3Next80b},
     {"qwen3.5-27b", "Qwen/Qwen3.5-27B", kQwen3527b},
+    {"qwen3.8-27b", "Qwen/Qwen3.8-27B", kQwen3527b},
     {"qwen3.5-35b-a3b", "Qwen/Qwen3.5-35B-A3B", kQwen3535bA3b},
     {"qwen3.5-122b-a10b", "Qwen/Qwen3.5-122B-A10B", kQwen35122bA10b},
     {"qwen3.5-397b-a17b", "Qwen/Qwen3.5-397B-A17B", kQwen35397bA17b},
@@ -522,6 +538,7 @@ constexpr KnownShape kShapes[] = {
     {"gemma-4-e2b", "google/gemma-4-E2B-it", kGemma4E2b},
     {"deepseek-v3.2", "deepseek-ai/DeepSeek-V3.2", kDeepseekV32Shape},
     {"glm-5", "zai-org/GLM-5", kGlm5},
+    {"glm-5.3-flash", "zai-org/GLM-5.3-Flash", kGlm53Flash},
 };
 
 }  // namespace

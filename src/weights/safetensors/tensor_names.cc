@@ -31,6 +31,34 @@ std::string renamed(std::string_view stem, std::string_view asked, std::string_v
   return join(stored, stem.substr(asked.size()));
 }
 
+// MLX's own name for what GLM-5.3 publishes under one with this ending.
+std::optional<std::string> glm_name(std::string_view name) {
+  constexpr Naming kEndings[] = {
+      {".hc_attn_fn", ".attn_hc.fn"},
+      {".hc_attn_base", ".attn_hc.base"},
+      {".hc_attn_scale", ".attn_hc.scale"},
+      {".hc_ffn_fn", ".ffn_hc.fn"},
+      {".hc_ffn_base", ".ffn_hc.base"},
+      {".hc_ffn_scale", ".ffn_hc.scale"},
+      {".self_attn.f_a_proj", ".self_attn.forget_gate.f_a_proj"},
+      {".self_attn.f_b_proj", ".self_attn.forget_gate.f_b_proj"},
+      {".self_attn.A_log", ".self_attn.forget_gate.A_log"},
+      {".self_attn.dt_bias", ".self_attn.forget_gate.dt_bias"},
+  };
+  for (const Naming& ending : kEndings) {
+    if (!name.ends_with(ending.asked)) continue;
+    return join(name.substr(0, name.size() - ending.asked.size()), ending.stored);
+  }
+  return std::nullopt;
+}
+
+// MLX's name for a module of the draft layer, which it keeps apart: "mtp.0.block.mlp.gate".
+std::string draft_name(std::string_view module) {
+  if (module == "shared_head.norm") return "mtp.0.norm";
+  const bool is_own = module == "enorm" || module == "hnorm" || module == "eh_proj";
+  return join("mtp.0.", is_own ? "" : "block.", module);
+}
+
 // MLX's own names for modules of Kimi Linear.
 void add_mlx_names(std::vector<std::string>& stems) {
   constexpr std::string_view kExperts = ".block_sparse_moe.", kConvolution = "_conv1d";
@@ -38,6 +66,7 @@ void add_mlx_names(std::vector<std::string>& stems) {
   const size_t count = stems.size();
   for (size_t i = 0; i < count; ++i) {
     std::string stem = stems[i];
+    if (const auto other = glm_name(stem)) stems.push_back(*other);
     if (stem.ends_with(kConvolution)) {
       stem.resize(stem.size() - kConvolution.size());
       stems.push_back(stem + "_conv.conv");
@@ -78,12 +107,46 @@ TensorNames::TensorNames(std::span<const TensorView> tensors) {
     if (!has_prefix(tensors, embedding)) continue;
     asked_prefix_ = naming.asked;
     stored_prefix_ = naming.stored;
-    return;
+    break;
   }
+  find_draft_layer(tensors);
+}
+
+// A draft layer that is kept apart follows the last layer in the names that are asked for.
+void TensorNames::find_draft_layer(std::span<const TensorView> tensors) {
+  for (const std::string_view root : {"", "language_model."}) {
+    if (has_prefix(tensors, join(root, "mtp.0.block."))) draft_root_ = root;
+  }
+  if (!has_prefix(tensors, join(draft_root_, "mtp.0.block."))) return;
+  int layers = 0;
+  while (has_prefix(tensors, layer_prefix(layers))) ++layers;
+  draft_prefix_ = join(kModel, "layers.", std::to_string(layers) + ".");
+}
+
+std::string TensorNames::layer_prefix(int layer) const {
+  return renamed(join(kModel, "layers.", std::to_string(layer) + "."), asked_prefix_,
+                 stored_prefix_);
+}
+
+std::optional<std::string> TensorNames::other_vector(std::string_view name) {
+  return glm_name(name);
+}
+
+std::optional<JoinedStem> TensorNames::joined_convolution(std::string_view stem) {
+  constexpr std::string_view kParts[] = {"q_conv1d", "k_conv1d", "v_conv1d"};
+  for (size_t part = 0; part < std::size(kParts); ++part) {
+    if (!stem.ends_with(kParts[part])) continue;
+    return JoinedStem{join(stem.substr(0, stem.size() - kParts[part].size()), "conv1d"), part,
+                      std::size(kParts)};
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> TensorNames::stored(std::string_view stem) const {
   std::vector<std::string> stems = {std::string(stem)};
+  if (!draft_prefix_.empty() && stem.starts_with(draft_prefix_)) {
+    stems.push_back(join(draft_root_, draft_name(stem.substr(draft_prefix_.size()))));
+  }
   std::string other = renamed(stem, asked_prefix_, stored_prefix_);
   if (other != stem) stems.push_back(std::move(other));
   add_mlx_names(stems);
@@ -103,6 +166,11 @@ std::vector<std::string> expert_stack_stems(std::string_view stem, int stack_ind
   return {join(expert->layer, ".switch_mlp.", projection),
           join(expert->layer, ".experts.switch_glu.", projection),
           join(expert->layer, ".experts.", projection)};
+}
+
+bool is_bare_matrix(std::string_view stem) {
+  return stem.ends_with(".hc_attn_fn") || stem.ends_with(".hc_ffn_fn") ||
+         stem.ends_with(".index_kpool_compress_gate");
 }
 
 std::optional<FusedExpertStem> fused_expert_stem(std::string_view stem, int stack_index) {

@@ -21,6 +21,13 @@ struct FusedExpertStem {
   Rows rows;
 };
 
+// A part of a tensor that is stored with others of one size, one after the other.
+struct JoinedStem {
+  std::string stem;
+  size_t part;
+  size_t parts;
+};
+
 class TensorNames {
  public:
   // Determines the naming from the embedding's name.
@@ -28,10 +35,19 @@ class TensorNames {
 
   // The possible stems of `stem` in the checkpoint, the likeliest first.
   std::vector<std::string> stored(std::string_view stem) const;
+  // Another whole name of a vector, whose last part differs.
+  static std::optional<std::string> other_vector(std::string_view name);
+  // MLX joins the convolutions of queries, keys and values.
+  static std::optional<JoinedStem> joined_convolution(std::string_view stem);
 
  private:
+  void find_draft_layer(std::span<const TensorView> tensors);
+  std::string layer_prefix(int layer) const;
+
   std::string_view asked_prefix_;
   std::string_view stored_prefix_;
+  std::string draft_prefix_;  // of the names that are asked for; empty: nothing is kept apart
+  std::string draft_root_;
 };
 
 // The name of an expert's projection in the stacks that MLX makes: "gate_proj" for MiniMax's "w1".
@@ -39,6 +55,8 @@ std::string_view stacked_projection(std::string_view projection);
 // For "...experts.<stack_index>.gate_proj": the stems of the stacks that MLX makes of the experts.
 // Empty for any other stem.
 std::vector<std::string> expert_stack_stems(std::string_view stem, int stack_index);
+// Whether families publish the matrix under this stem alone, without ".weight".
+bool is_bare_matrix(std::string_view stem);
 std::optional<FusedExpertStem> fused_expert_stem(std::string_view stem, int stack_index);
 
 }  // namespace lockstep

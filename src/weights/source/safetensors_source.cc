@@ -1,5 +1,7 @@
 #include "weights/source/safetensors_source.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <system_error>
@@ -19,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kFusedRowsMax = 1 << 20;
 constexpr size_t kSplitBytesMax = 1 << 30;
+constexpr int64_t kJoinedElementsMax = 1 << 30;
 
 struct SplitName {
   std::string_view stem;    // "model.layers.0.self_attn.q_proj"
@@ -30,9 +33,9 @@ SplitName split_name(std::string_view name) {
   return {name.substr(0, dot), name.substr(dot)};
 }
 
-// Whether these are the elements of one row: of a convolution by channel, or with dimensions of 1
-// around it.
-bool is_row(std::span<const int64_t> shape, int size) {
+// Whether these are the elements of one row: of a convolution by channel, with dimensions of 1
+// around it, or of a table that is no layer's weight.
+bool is_row(std::span<const int64_t> shape, int size, std::string_view suffix) {
   int64_t count = 1;
   size_t long_ones = 0;
   for (const int64_t extent : shape) {
@@ -42,7 +45,8 @@ bool is_row(std::span<const int64_t> shape, int size) {
     if (count > size) return false;
   }
   const bool is_convolution = shape.size() == 3 && long_ones == 2 && shape[0] > 1;
-  return count == size && (long_ones <= 1 || is_convolution);
+  const bool is_table = shape.size() == 2 && suffix != ".weight" && suffix != ".bias";
+  return count == size && (long_ones <= 1 || is_convolution || is_table);
 }
 
 // The shape of an expert in a stack of all gates' rows and then all ups', or of down projections.
@@ -96,6 +100,15 @@ Result<StoredMatrix> SafetensorsSource::matrix(const MatrixRequest& request) con
   if (const auto fused = find_fused(name.stem, request.stack_index, "")) {
     return transposed_matrix(*fused, request);
   }
+  if (const TensorView* bare = find_bare(name.stem)) {
+    TRY(expect_float(*bare));
+    StoredMatrix stored = TRY(plain_matrix(*bare, {request.rows, request.columns}));
+    stored.is_mapped_file = checkpoint_->is_mapped();
+    return stored;
+  }
+  if (const auto joined = find_joined(name.stem, name.suffix)) {
+    return misfit(TRY(ModuleTensors(*checkpoint_, joined->stem).get(name.suffix)), "a matrix");
+  }
   return no_tensor(request.name);
 }
 
@@ -106,7 +119,7 @@ Result<StoredVector> SafetensorsSource::vector(std::string_view name, int stack_
   if (const auto module = find_module(stem, stack_index, std::span(&suffix, 1), 1)) {
     const TensorView tensor = TRY(module->get(suffix));
     TRY(expect_float(tensor));
-    if (!is_row(tensor.shape, size)) TRY(expect_shape(tensor, {size}));
+    if (!is_row(tensor.shape, size, suffix)) TRY(expect_shape(tensor, {size}));
     return StoredVector{tensor.dtype, tensor.bytes};
   }
   if (suffix == ".bias") {
@@ -114,25 +127,54 @@ Result<StoredVector> SafetensorsSource::vector(std::string_view name, int stack_
       return fused_bias(*fused, stack_index, size);
     }
   }
-  return no_tensor(name);
+  if (const auto joined = find_joined(stem, suffix)) return joined_vector(*joined, suffix, size);
+  const auto other = TensorNames::other_vector(name);
+  return other ? vector(*other, stack_index, size) : Result<StoredVector>(no_tensor(name));
+}
+
+Result<StoredVector> SafetensorsSource::joined_vector(const JoinedStem& joined,
+                                                      std::string_view suffix, int size) const {
+  const TensorView tensor = TRY(ModuleTensors(*checkpoint_, joined.stem).get(suffix));
+  TRY(expect_float(tensor));
+  const int64_t all = int64_t{size} * static_cast<int64_t>(joined.parts);
+  const bool divides =
+      !tensor.shape.empty() && tensor.shape[0] % static_cast<int64_t>(joined.parts) == 0;
+  if (!divides || all > kJoinedElementsMax ||
+      !is_row(tensor.shape, static_cast<int>(all), suffix)) {
+    return misfit(tensor,
+                  fmt::format("{} channels of each of {} convolutions", size, joined.parts));
+  }
+  const size_t bytes = tensor.bytes.size() / joined.parts;
+  return StoredVector{tensor.dtype, tensor.bytes.subspan(joined.part * bytes, bytes)};
 }
 
 std::vector<int64_t> SafetensorsSource::shape_of(std::string_view name) const {
   const auto [stem, suffix] = split_name(name);
   const auto module = find_module(stem, -1, std::span(&suffix, 1), 1);
-  if (!module) return {};
-  const auto tensor = checkpoint_->tensor(module->name(suffix));
-  return tensor.ok() ? tensor.value()->shape : std::vector<int64_t>();
+  if (module) {
+    const auto tensor = checkpoint_->tensor(module->name(suffix));
+    return tensor.ok() ? tensor.value()->shape : std::vector<int64_t>();
+  }
+  const auto joined = find_joined(stem, suffix);
+  if (!joined) return {};
+  const auto tensor = checkpoint_->tensor(joined->stem + std::string(suffix));
+  if (!tensor.ok() || tensor.value()->shape.empty()) return {};
+  std::vector<int64_t> shape = tensor.value()->shape;
+  shape[0] /= static_cast<int64_t>(joined->parts);
+  return shape;
 }
 
 bool SafetensorsSource::has(std::string_view name, int stack_index) const {
   const auto [stem, suffix] = split_name(name);
   if (suffix == ".weight") {
     return find_module(stem, stack_index, kCodeSuffixes, 2) ||
-           find_fused(stem, stack_index, kFusedBlocks) || find_fused(stem, stack_index, "");
+           find_fused(stem, stack_index, kFusedBlocks) || find_fused(stem, stack_index, "") ||
+           find_bare(stem) != nullptr || find_joined(stem, suffix);
   }
-  return find_module(stem, stack_index, std::span(&suffix, 1), 1) ||
-         (suffix == ".bias" && find_fused(stem, stack_index, kFusedBias));
+  if (find_module(stem, stack_index, std::span(&suffix, 1), 1)) return true;
+  if (suffix == ".bias" && find_fused(stem, stack_index, kFusedBias)) return true;
+  const auto other = TensorNames::other_vector(name);
+  return other && has(*other, stack_index);
 }
 
 // The module that has a tensor with one of `suffixes`. `rank` is the tensor's own: with one
@@ -157,6 +199,24 @@ std::optional<ModuleTensors> SafetensorsSource::find_module(
     }
   }
   return std::nullopt;
+}
+
+std::optional<JoinedStem> SafetensorsSource::find_joined(std::string_view stem,
+                                                         std::string_view suffix) const {
+  for (const std::string& stored : names_.stored(stem)) {
+    auto joined = TensorNames::joined_convolution(stored);
+    if (joined && checkpoint_->has(joined->stem + std::string(suffix))) return joined;
+  }
+  return std::nullopt;
+}
+
+// A matrix that is stored by the name of its module alone.
+const TensorView* SafetensorsSource::find_bare(std::string_view stem) const {
+  for (const std::string& stored : names_.stored(stem)) {
+    const auto tensor = checkpoint_->tensor(stored);
+    if (tensor.ok()) return tensor.value();
+  }
+  return nullptr;
 }
 
 std::optional<FusedExpertStem> SafetensorsSource::find_fused(std::string_view stem, int stack_index,

@@ -57,6 +57,10 @@ class SafetensorsSource final : public WeightSource {
   std::optional<ModuleTensors> find_module(std::string_view stem, int stack_index,
                                            std::span<const std::string_view> suffixes,
                                            size_t rank) const;
+  const TensorView* find_bare(std::string_view stem) const;
+  std::optional<JoinedStem> find_joined(std::string_view stem, std::string_view suffix) const;
+  Result<StoredVector> joined_vector(const JoinedStem& joined, std::string_view suffix,
+                                     int size) const;
   std::optional<FusedExpertStem> find_fused(std::string_view stem, int stack_index,
                                             std::string_view suffix) const;
   Result<StoredMatrix> fused_matrix(const FusedExpertStem& fused,

@@ -1,0 +1,85 @@
+// Several residual streams (hyper-connections): which mixture of them enters each part of a layer,
+// and how its result changes them. Every rank computes all of it. Source: StreamGates in
+// device/operations.h, and Glm5NextHyperConnection in Hugging Face transformers.
+#include "model/forward/model.h"
+
+namespace lockstep {
+
+// The norm of all streams together has no weights; at the end their mean goes on.
+void Model::write_stream_constants() {
+  const auto streams = static_cast<size_t>(config_.streams.count);
+  std::vector<float> values(streams * static_cast<size_t>(config_.hidden), 1.0f);
+  values.resize(values.size() + streams, 1.0f / static_cast<float>(streams));
+  device_.write(buffers_.streams_ones, std::as_bytes(std::span<const float>(values)));
+}
+
+// All streams begin as the embedding.
+void Model::embed_streams(const Batch& batch) {
+  embed(batch, buffers_.normed);
+  Slice to = buffers_.hidden;
+  for (int stream = 0; stream < config_.streams.count; ++stream) {
+    device_.queue(CopyColumns{.input = buffers_.normed,
+                              .count = batch.token_count(),
+                              .columns = config_.hidden,
+                              .output = to,
+                              .output_stride = config_.streams.count * config_.hidden});
+    to.offset += static_cast<size_t>(config_.hidden);
+  }
+}
+
+// The gates are used twice: here for what enters, and by update_streams() once its result is there.
+void Model::norm_streams(int layer, Role norm, BatchHalf& half) {
+  add_sum(half);
+  const LayerWeights& weights = layer_weights(layer);
+  const StreamsConfig& streams = config_.streams;
+  const bool is_attention = norm == Role::kAttentionNorm;
+  const auto role = [&](Role attention, Role feed_forward) {
+    return is_attention ? attention : feed_forward;
+  };
+  device_.queue(RmsNorm{.x = half.hidden,
+                        .weight = half.streams_ones,
+                        .tokens = half.tokens,
+                        .columns = streams.count * config_.hidden,
+                        .epsilon = config_.norm_epsilon,
+                        .y = half.streams_normed});
+  const Role gates = role(Role::kAttentionStreams, Role::kFeedForwardStreams);
+  device_.queue(
+      Matmul{half.streams_normed, half.tokens, {{weights.matrix(gates), half.stream_gates}}});
+  const Role scale = role(Role::kAttentionStreamsScale, Role::kFeedForwardStreamsScale);
+  const Role bias = role(Role::kAttentionStreamsBias, Role::kFeedForwardStreamsBias);
+  device_.queue(StreamGates{.x = half.stream_gates,
+                            .scale = weights.vector(scale),
+                            .bias = weights.vector(bias),
+                            .tokens = half.tokens,
+                            .streams = streams.count,
+                            .rounds = streams.rounds,
+                            .epsilon = streams.epsilon});
+  device_.queue(CollapseStreams{.input = half.hidden,
+                                .weights = half.stream_gates,
+                                .weights_stride = streams.count * (2 + streams.count),
+                                .tokens = half.tokens,
+                                .streams = streams.count,
+                                .columns = config_.hidden,
+                                .output = half.normed});
+  queue_norm(half.normed, weights.vector(norm), half.tokens, half.normed);
+}
+
+void Model::update_streams(const BatchHalf& half) {
+  device_.queue(UpdateStreams{.x = {half.sum, 0},
+                              .gates = half.stream_gates,
+                              .tokens = half.tokens,
+                              .streams = half.streams,
+                              .columns = config_.hidden,
+                              .output = half.hidden});
+}
+
+void Model::join_streams(int tokens) {
+  device_.queue(CollapseStreams{.input = buffers_.hidden,
+                                .weights = buffers_.streams_mean,
+                                .tokens = tokens,
+                                .streams = config_.streams.count,
+                                .columns = config_.hidden,
+                                .output = buffers_.normed});
+}
+
+}  // namespace lockstep

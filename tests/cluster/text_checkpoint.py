@@ -1,0 +1,74 @@
+"""Golden cases of other families as models that read and write text: with the tokenizer of stories260K, for which their
+embeddings and heads get more rows. Their text means nothing, and is the same in every run."""
+
+import json
+import os
+import shutil
+import struct
+
+from harness import SOURCE, STORIES
+from random_checkpoint import random_numbers
+
+GOLDEN = os.path.join(SOURCE, "tests/data/golden")
+# One for each kind of state that a layer keeps of a sequence.
+KINDS = {
+    "keys and values": "qwen3moe-bf16",
+    "windows": "gemma4-dense-bf16",
+    "a latent": "deepseekv3-bf16",
+    "a latent and an index": "mtp-glmdsa-bf16",
+    "a recurrent state": "mtp-qwen35-bf16",
+    "recurrent states, pools and streams": "glm5next-bf16",
+}
+BYTES = {"BF16": 2, "F32": 4, "I64": 8}
+
+
+def read_tensors(path):
+    """name -> (dtype, shape, bytes)."""
+    with open(path, "rb") as file:
+        data = file.read()
+    end = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:end])
+    header.pop("__metadata__", None)
+    return {name: (of["dtype"], of["shape"], data[end + of["data_offsets"][0]:end + of["data_offsets"][1]])
+            for name, of in header.items()}
+
+
+def write_tensors(path, tensors):
+    header, at = {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for _, _, data in tensors.values():
+            file.write(data)
+
+
+def with_rows(tensor, rows):
+    dtype, (own, columns), data = tensor
+    assert dtype == "BF16", dtype
+    return dtype, [rows, columns], bytes(data) + bytes(random_numbers((rows - own) * columns))
+
+
+def write_text_checkpoint(case, folder):
+    """Writes the golden case `case` as a model of text to `folder`."""
+    os.makedirs(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(os.path.join(STORIES, name), folder)
+    with open(os.path.join(STORIES, "config.json"), encoding="utf-8") as file:
+        tokens = json.load(file)["vocab_size"]
+    with open(os.path.join(GOLDEN, case, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    for part in (config, config.get("text_config", {})):
+        part.pop("eos_token_id", None)
+        if "vocab_size" in part:
+            part["vocab_size"] = tokens
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    tensors = read_tensors(os.path.join(GOLDEN, case, "model.safetensors"))
+    for name in tensors:
+        if name.endswith(("embed_tokens.weight", "lm_head.weight")):
+            tensors[name] = with_rows(tensors[name], tokens)
+    write_tensors(os.path.join(folder, "model.safetensors"), tensors)
