@@ -19,9 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes = line == input.npos ? "" : input.substr(line + 1);
   const auto parsed = parse_page_file_name(name);
   if (!parsed) return 0;
-  LOCKSTEP_CHECK(page_file_name(parsed->key, parsed->part) == name);
+  LOCKSTEP_CHECK(page_file_name(parsed->key, parsed->part, parsed->kind) == name);
   LOCKSTEP_CHECK(parsed->part.blocks() > 0 && parsed->part.blocks() <= kPageBlocksMax);
-  PageFileHead expected{.key = parsed->key, .part = parsed->part};
+  PageFileHead expected{.key = parsed->key, .part = parsed->part, .kind = parsed->kind};
   expected.part.block_bytes = 16;
   const auto head = decode_page_file_head(std::as_bytes(std::span(bytes)), expected);
   if (head.ok()) LOCKSTEP_CHECK(head.value().size() == expected.part.blocks());

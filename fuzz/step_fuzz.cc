@@ -1,6 +1,7 @@
 // links: engine
-// Messages between the ranks of a group and between stages; the first byte selects the kind: an
-// accepted message is within the limits, and nothing is read outside it.
+// Messages between the ranks of a group and between stages; the first byte selects the kind, and
+// from 128 on a model with recurrent layers: an accepted message is within the limits, and nothing
+// is read outside it.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -20,12 +21,18 @@ constexpr StageLimits kLimits{
 
 void check(const PageOutcome& pages) {
   LOCKSTEP_CHECK(pages.saved >= PageOutcome::kNoStore && pages.loaded >= PageOutcome::kNoStore);
-  LOCKSTEP_CHECK(pages.saved <= static_cast<int32_t>(kPageSavesMax));
-  LOCKSTEP_CHECK(pages.loaded <= static_cast<int32_t>(kPageLoadsMax));
+  LOCKSTEP_CHECK(pages.saved <= PageOutcome::kSavesMax);
+  LOCKSTEP_CHECK(pages.loaded <= PageOutcome::kLoadsMax);
 }
 
-void check(const Step& step) {
-  LOCKSTEP_CHECK(check_batch(step.batch, kLimits.batch).ok());
+StageLimits limits_for(uint8_t first) {
+  StageLimits limits = kLimits;
+  limits.batch.states = first >= 128 ? 3 : 0;
+  return limits;
+}
+
+void check(const Step& step, const BatchLimits& limits) {
+  LOCKSTEP_CHECK(check_batch(step.batch, limits).ok());
   LOCKSTEP_CHECK(step.requests.size() == step.batch.outputs.size());
   for (const ChoiceRequest& request : step.requests) {
     LOCKSTEP_CHECK(request.position > 0 && request.previous_token >= 0);
@@ -37,25 +44,32 @@ void check(const Step& step) {
   LOCKSTEP_CHECK(step.pages.loads.size() <= kPageLoadsMax);
   for (const auto* orders : {&step.pages.saves, &step.pages.loads}) {
     for (const PageOrder& order : *orders) {
-      LOCKSTEP_CHECK(order.page >= 0 && order.page < kLimits.batch.pages);
+      LOCKSTEP_CHECK(order.page >= 0 && order.page < limits.pages);
+    }
+  }
+  LOCKSTEP_CHECK(step.pages.state_saves.size() <= kStateSavesMax);
+  LOCKSTEP_CHECK(step.pages.state_loads.size() <= kStateLoadsMax);
+  for (const auto* orders : {&step.pages.state_saves, &step.pages.state_loads}) {
+    for (const StateOrder& order : *orders) {
+      LOCKSTEP_CHECK(order.state >= 0 && order.state < limits.states);
     }
   }
 }
 
 // A stage forwards the accepted step: it must be accepted there too.
-void check_again(const Step& step) {
+void check_again(const Step& step, const BatchLimits& limits) {
   std::vector<std::byte> bytes;
   encode_step(step, bytes);
-  LOCKSTEP_CHECK(bytes.size() <= step_bytes_max(kLimits.batch));
+  LOCKSTEP_CHECK(bytes.size() <= step_bytes_max(limits));
   Step again;
-  LOCKSTEP_CHECK(decode_step(bytes, kLimits.batch, again).ok());
+  LOCKSTEP_CHECK(decode_step(bytes, limits, again).ok());
 }
 
-void look_at_work(std::span<const std::byte> message) {
+void look_at_work(std::span<const std::byte> message, const StageLimits& limits) {
   Step step;
-  const auto work = decode_work(message, kLimits, step);
+  const auto work = decode_work(message, limits, step);
   if (!work.ok()) return;
-  check(step);
+  check(step, limits.batch);
   check(work.value().pages);
   volatile float sum = 0;  // so that every float is read
   for (const float value : work.value().hidden) sum = sum + value;
@@ -82,15 +96,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // Messages lie at addresses that are aligned for floats.
   const auto* begin = reinterpret_cast<const std::byte*>(data + 1);
   const std::vector<std::byte> message(begin, begin + size - 1);
+  const StageLimits limits = limits_for(data[0]);
   Step step;
   switch (data[0] % 3) {
     case 0:
-      if (!decode_step(message, kLimits.batch, step).ok()) return 0;
-      check(step);
-      check_again(step);
+      if (!decode_step(message, limits.batch, step).ok()) return 0;
+      check(step, limits.batch);
+      check_again(step, limits.batch);
       break;
     case 1:
-      look_at_work(message);
+      look_at_work(message, limits);
       break;
     default:
       look_at_result(message);

@@ -106,9 +106,9 @@ Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank
   const StateBuffer state = TRY(allocate_state(model, device));
   const RecurrentBuffer recurrent = TRY(allocate_recurrent(model, device));
   memory.state_bytes = state.bytes + recurrent.bytes;
-  // Each node decides for itself whether pages go to disk: memory for it is planned everywhere, but
-  // for models with recurrent layers, which have no store.
-  if (!model.config.delta) memory.process_bytes += page_staging_bytes(state.page_bytes);
+  // Each node decides for itself whether state goes to disk: memory for it is planned everywhere.
+  memory.process_bytes += page_staging_bytes(state.page_bytes) +
+                          state_staging_bytes(recurrent.stride * Slice::kElementBytes);
   TRY(allocate_buffers(model, device));
   memory.buffer_bytes = device.allocated_bytes() - memory.state_bytes;
   return memory;

@@ -6,10 +6,9 @@ import os
 import shutil
 import struct
 
-from harness import SOURCE, STORIES
+from harness import GOLDEN, STORIES
 from random_checkpoint import random_numbers
 
-GOLDEN = os.path.join(SOURCE, "tests/data/golden")
 # One for each kind of state that a layer keeps of a sequence.
 KINDS = {
     "keys and values": "qwen3moe-bf16",

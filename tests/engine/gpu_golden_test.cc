@@ -4,9 +4,11 @@
 
 #if defined(LOCKSTEP_HAS_GPU)
 
+#include "engine/spill.h"
 #include "engine/variant.h"
 #include "support/golden.h"
 #include "support/rank_threads.h"
+#include "support/temporary_folder.h"
 
 using namespace lockstep;
 
@@ -114,6 +116,26 @@ TEST_CASE("stories260K tells its story on a GPU, with others in its batch") {
     const Outcome outcome = run_ranks(folder, {.shares = {2, 1}, .device = devices}, requests);
     for (size_t i = 0; i < requests.size(); ++i) {
       CHECK(same_bits(outcome.answers[i], expected[i]));
+    }
+  }
+}
+
+TEST_CASE("a state that a GPU saves on disk a processor resumes from, and the other way") {
+  for (const char* name : {"qwen3next-bf16", "glm5next-bf16"}) {
+    CAPTURE(name);
+    const std::string folder = golden_folder(name);
+    const GenerateRequest request = logged_generation_of(text_of_any_model(150, 1), 3);
+    const Answer computed = run_ranks(folder, {}, {request}).answers[0];
+    for (const char* devices : {"vulkan", "cpu", "cpu,vulkan"}) {
+      TemporaryFolder cache;
+      Setup setup{.device = devices, .cache_folders = {cache.path().string()}};
+      if (setup.device.find(',') != std::string::npos) setup.shares = {1, 1};
+      const Setup other{.device = setup.device == "cpu" ? "vulkan" : "cpu",
+                        .cache_folders = setup.cache_folders};
+      CHECK(has_same_bits(run_ranks(folder, setup, {request}).answers[0], computed));
+      const Answer resumed = run_ranks(folder, other, {request}).answers[0];
+      CHECK(has_same_bits(resumed, computed));
+      CHECK(resumed.cached_tokens == 128);
     }
   }
 }

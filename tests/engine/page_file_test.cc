@@ -55,6 +55,15 @@ TEST_CASE("a page's file name is read as it was written, and nothing else is one
     CAPTURE(rest);
     CHECK_FALSE(parse_page_file_name(key + rest));
   }
+  CHECK(parsed->kind == PageFileKind::kPage);
+  const std::string state = page_file_name(digest_of(0xab), kPart, PageFileKind::kState);
+  CHECK(state == name + ".state");
+  REQUIRE(parse_page_file_name(state));
+  CHECK(parse_page_file_name(state)->kind == PageFileKind::kState);
+  CHECK(parse_page_file_name(state)->part == parsed->part);
+  for (const char* rest : {".state", ".1-3.state", ".1-3.0-2.state.state", ".1-3.0-2state"}) {
+    CHECK_FALSE(parse_page_file_name(key + rest));
+  }
   CHECK_FALSE(parse_page_file_name(key.substr(1) + ".1-3.0-2"));
   CHECK_FALSE(parse_page_file_name("AB" + key.substr(2) + ".1-3.0-2"));
   CHECK_FALSE(parse_page_file_name(""));
@@ -70,6 +79,9 @@ TEST_CASE("a head that is another page's, truncated or changed is refused") {
   PageFileHead other = head;
   other.model = digest_of(3);
   CHECK(decode_page_file_head(bytes, other).error().code == ErrorCode::kCorrupt);
+  other = head;
+  other.kind = PageFileKind::kState;
+  CHECK_FALSE(decode_page_file_head(bytes, other).ok());
   other = head;
   other.key = digest_of(3);
   CHECK_FALSE(decode_page_file_head(bytes, other).ok());

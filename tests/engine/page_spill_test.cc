@@ -4,15 +4,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/spill.h"
 #include "support/comes_true.h"
 #include "support/golden.h"
 #include "support/rank_threads.h"
@@ -24,33 +23,6 @@ using namespace lockstep;
 namespace fs = std::filesystem;
 
 namespace {
-
-// Sampled tokens with the bits of their log-probabilities: everything that the logits affect.
-GenerateRequest logged_generation_of(std::vector<int32_t> prompt, int max_tokens) {
-  GenerateRequest request = generation_of(std::move(prompt), max_tokens);
-  request.top_logprobs = 5;
-  return request;
-}
-
-bool has_same_bits(const Answer& a, const Answer& b) {
-  if (!same_bits(a, b) || !a.error.empty() || a.logprobs.size() != b.logprobs.size()) return false;
-  for (size_t i = 0; i < a.logprobs.size(); ++i) {
-    const size_t bytes = a.logprobs[i].size() * sizeof(TokenLogprob);
-    if (a.logprobs[i].size() != b.logprobs[i].size()) return false;
-    if (std::memcmp(a.logprobs[i].data(), b.logprobs[i].data(), bytes) != 0) return false;
-  }
-  return true;
-}
-
-std::vector<fs::path> files_of(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file() && name.size() > 64) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
 
 struct Placement {
   std::string name;
@@ -352,40 +324,6 @@ TEST_CASE("requests that are cancelled while their pages are loaded disturb no o
 }
 
 namespace {
-
-// Signals events to another thread.
-class Waiting final : public EventReader {
- public:
-  void on_start(uint64_t, int cached_tokens) override { answer_.cached_tokens = cached_tokens; }
-  void on_token(uint64_t, int32_t token) override { answer_.tokens.push_back(token); }
-  void on_logprobs(uint64_t, const std::vector<TokenLogprob>& logprobs) override {
-    answer_.logprobs.push_back(logprobs);
-  }
-  void on_end(uint64_t, FinishReason) override { end(); }
-  void on_error(uint64_t, const Error& error) override {
-    answer_.error = error.message;
-    end();
-  }
-
-  Answer wait() {
-    std::unique_lock lock(mutex_);
-    REQUIRE(changed_.wait_for(lock, std::chrono::seconds(30), [this] { return has_ended_; }));
-    has_ended_ = false;
-    return std::exchange(answer_, {});
-  }
-
- private:
-  void end() {
-    const std::lock_guard lock(mutex_);
-    has_ended_ = true;
-    changed_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool has_ended_ = false;
-  Answer answer_;
-};
 
 bool wait_for_files(const fs::path& folder, size_t count) {
   return comes_true([&] { return files_of(folder).size() >= count; });

@@ -16,6 +16,7 @@
 #include "base/files/unique_fd.h"
 #include "base/hex.h"
 #include "engine/pages/page_file.h"
+#include "engine/pages/page_sweep.h"
 #include "support/comes_true.h"
 #include "support/temporary_folder.h"
 
@@ -334,12 +335,17 @@ TEST_CASE("page store: a dead writer's temporary file is removed, a live one's i
   const fs::path bucket = file_of(folder, key_of(1)).parent_path();
   std::ofstream(bucket / "unfinished-dead01") << "half a page";
   std::ofstream(bucket / "unfinished-alive1") << "half a page";
+  std::ofstream(bucket / "unfinished-new001") << "not locked yet";
   std::ofstream(bucket / "a note") << "of somebody";
+  const auto before = fs::file_time_type::clock::now() - 2 * kLeftOverAgeMin;
+  fs::last_write_time(bucket / "unfinished-dead01", before);
+  fs::last_write_time(bucket / "unfinished-alive1", before);
   const UniqueFd held(::open((bucket / "unfinished-alive1").c_str(), O_RDWR | O_CLOEXEC));
   REQUIRE(::flock(held.get(), LOCK_EX | LOCK_NB) == 0);
   auto store = open_store(folder);
   CHECK_FALSE(fs::exists(bucket / "unfinished-dead01"));
   CHECK(fs::exists(bucket / "unfinished-alive1"));
+  CHECK(fs::exists(bucket / "unfinished-new001"));
   CHECK(fs::exists(bucket / "a note"));
   CHECK(load(*store, key_of(1)).ok());
 }
@@ -431,4 +437,76 @@ TEST_CASE("page store: pages wait for the disk in bounded memory, and can be loa
   CHECK(comes_true([&] { return calls >= given; }));
   CHECK(staged_pages(size_t{1} << 40) == 1);
   CHECK(page_staging_bytes(1000) == 6000);
+}
+
+namespace {
+
+std::unique_ptr<PageStore> open_states(const fs::path& folder, uint64_t bytes_max) {
+  auto store = PageStore::open({.folder = folder,
+                                .bytes_max = bytes_max,
+                                .model = model_of(1),
+                                .shape = kWhole,
+                                .kind = PageFileKind::kState});
+  REQUIRE(store.ok());
+  return std::move(store.value());
+}
+
+}  // namespace
+
+TEST_CASE("page store: a page and the state where it ends have one key and do not mix") {
+  const TemporaryFolder parent;
+  const fs::path folder = parent.path() / "pages";
+  auto pages = open_store(folder);
+  auto states = open_states(folder, 100 * kFileBytes);
+  save(*states, key_of(1));
+  CHECK(fs::exists(file_of(folder, key_of(1)).string() + ".state"));
+  CHECK_FALSE(fs::exists(file_of(folder, key_of(1))));
+  CHECK_FALSE(open_store(folder)->contains(key_of(1)));
+  save(*pages, key_of(1));
+  pages->forget(key_of(1));
+  CHECK(comes_true([&] { return !fs::exists(file_of(folder, key_of(1))); }));
+  CHECK(load(*states, key_of(1)).ok());
+  CHECK(load(*open_states(folder, 100 * kFileBytes), key_of(1)).ok());
+  save(*pages, key_of(2));  // a page under a state's name
+  fs::copy_file(file_of(folder, key_of(2)), file_of(folder, key_of(2)).string() + ".state");
+  CHECK(load(*open_states(folder, 100 * kFileBytes), key_of(2)).error().code ==
+        ErrorCode::kCorrupt);
+  CHECK_FALSE(fs::exists(file_of(folder, key_of(2)).string() + ".state"));
+  CHECK(load(*pages, key_of(2)).ok());
+}
+
+TEST_CASE("page store: in a full folder states give way to older pages, down to their share") {
+  const TemporaryFolder parent;
+  const fs::path folder = parent.path() / "pages";
+  const auto count = [&](bool are_states) {
+    int files = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      files += name.size() > 64 && name.ends_with(".state") == are_states ? 1 : 0;
+    }
+    return files;
+  };
+  auto pages = open_store(folder, kWhole, 20 * kFileBytes);
+  auto states = open_states(folder, 20 * kFileBytes);
+  for (int i = 0; i < 8; ++i) save(*pages, key_of(i));
+  for (int i = 0; i < 12; ++i) save(*states, key_of(i));
+  CHECK(count(false) == 8);
+  CHECK(count(true) == 12);
+  for (int i = 20; i < 22; ++i) save(*states, key_of(i));  // the folder is full
+  CHECK(count(false) == 8);
+  CHECK(count(true) < 13);
+  CHECK(states->contains(key_of(21)));
+  for (int i = 30; i < 60; ++i) save(*pages, key_of(i));
+  CHECK(count(false) + count(true) <= 20);
+  CHECK(count(true) == 0);  // they are older than all pages that are left
+}
+
+TEST_CASE("page store: a state larger than the share of states is not kept") {
+  const TemporaryFolder parent;
+  auto states = open_states(parent.path() / "pages", 2 * kFileBytes - 1);
+  save(*states, key_of(1));
+  CHECK(states->counts().dropped == 1);
+  CHECK_FALSE(states->contains(key_of(1)));
+  CHECK(state_staging_bytes(1000) == 6000);
+  CHECK(state_staging_bytes(size_t{100} << 20) == size_t{300} << 20);
 }

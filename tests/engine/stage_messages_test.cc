@@ -96,8 +96,9 @@ TEST_CASE("work and results carry the outcome of page orders, and no bytes witho
 }
 
 TEST_CASE("more page orders than the limit are refused") {
-  for (const PageOutcome pages : {PageOutcome{.saved = -2}, PageOutcome{.loaded = 17},
-                                  PageOutcome{.saved = kPageSavesMax + 1}}) {
+  for (const PageOutcome pages :
+       {PageOutcome{.saved = -2}, PageOutcome{.loaded = PageOutcome::kLoadsMax + 1},
+        PageOutcome{.saved = PageOutcome::kSavesMax + 1}}) {
     std::vector<SampledToken> choices;
     CHECK(!decode_result(result_message(pages), kStageLimits, choices).ok());
   }

@@ -280,6 +280,43 @@ TEST_CASE("the largest page orders fit, and more of them or unknown pages are re
   CHECK(is_refused([](PageOrders& o) { o.loads[0].page = kBatchLimits.pages; }));
 }
 
+TEST_CASE("orders for states of recurrent layers arrive with the step, within its limits") {
+  BatchLimits limits = kBatchLimits;
+  limits.states = 3;
+  Step sent;  // no tokens, so no states of them
+  sent.pages.loads = {{1, PageKey{std::byte{9}}}};
+  const size_t without = encoded(sent).size();
+  sent.pages.state_saves = {{2, PageKey{std::byte{7}}}};
+  sent.pages.state_loads = {{1, PageKey{std::byte{8}}}};
+  const auto bytes = encoded(sent);
+  CHECK(bytes.size() == without + 2 * (sizeof(int32_t) + sizeof(PageKey)));
+  CHECK(bytes.size() <= step_bytes_max(limits));
+  Step got = step_with_page_orders();  // leftovers of an earlier step
+  REQUIRE(decode_step(bytes, limits, got).ok());
+  CHECK(got.pages.saves.empty());
+  REQUIRE(got.pages.loads.size() == 1);
+  REQUIRE(got.pages.state_saves.size() == 1);
+  REQUIRE(got.pages.state_loads.size() == 1);
+  CHECK(got.pages.state_saves[0].state == 2);
+  CHECK(got.pages.state_saves[0].key == sent.pages.state_saves[0].key);
+  CHECK(got.pages.state_loads[0].state == 1);
+  CHECK(got.pages.state_loads[0].key == sent.pages.state_loads[0].key);
+  CHECK_FALSE(decode_step(bytes, kBatchLimits, got).ok());  // a model without such layers
+  const auto is_refused = [&](const std::function<void(PageOrders&)>& change) {
+    Step step = sent;
+    change(step.pages);
+    return !decode_step(encoded(step), limits, got).ok();
+  };
+  CHECK_FALSE(is_refused([](PageOrders& o) { o.loads.clear(); }));
+  CHECK(is_refused([](PageOrders& o) { o.state_saves[0].state = 3; }));
+  CHECK(is_refused([](PageOrders& o) { o.state_loads[0].state = -1; }));
+  CHECK(is_refused([](PageOrders& o) { o.state_saves.assign(kStateSavesMax + 1, {}); }));
+  CHECK(is_refused([](PageOrders& o) { o.state_loads.assign(kStateLoadsMax + 1, {}); }));
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    CHECK_FALSE(decode_step(std::span(bytes).first(size), limits, got).ok());
+  }
+}
+
 TEST_CASE("a step without orders spends no bytes on them") {
   Step step;
   step.batch.tokens = {1};

@@ -1,7 +1,9 @@
-// Pages of state that are copied from one model's memory to another's, with different ranks.
+// Pages of state, and states of recurrent layers, that are copied from one model's memory to
+// another's, with different ranks.
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,26 +27,35 @@ struct Case {
   KvKind kv = kKvDefault;
 };
 
-// A rank's part of the page, and the bits with which the model continues after it.
-struct Part {
+struct Blocks {
   PageShape shape;
   std::vector<std::byte> bytes;
+};
+
+// A rank's part of the page and of the state after it, and the bits with which the model continues.
+struct Part {
+  Blocks page, state;
   std::vector<float> logits;
 };
 
-Batch batch_of(int begin, int count, int32_t page, int32_t next) {
+constexpr int kStates = 3;
+
+// `states`: the one that the first token continues, and the one that the last token leaves.
+Batch batch_of(int begin, int count, int32_t page, int32_t next, std::array<int32_t, 2> states) {
   Batch batch;
   for (int position = begin; position < begin + count; ++position) {
     batch.tokens.push_back(3 + position * 5 % 90);
     batch.positions.push_back(position);
     batch.list_offsets.push_back(0);
+    batch.states_from.push_back(position == begin ? states[0] : states[1]);
+    batch.states_to.push_back(states[1]);
   }
   batch.page_lists = {page, next};
   batch.outputs = {count - 1};
   return batch;
 }
 
-std::span<const std::byte> block_of(const Part& part, int layer, int head) {
+std::span<const std::byte> block_of(const Blocks& part, int layer, int head) {
   const PageShape& shape = part.shape;
   const int index = (layer - shape.layer_begin) * shape.heads() + head - shape.head_begin;
   return std::span(part.bytes)
@@ -52,16 +63,18 @@ std::span<const std::byte> block_of(const Part& part, int layer, int head) {
 }
 
 // The same blocks, from any of `ranks` that has them.
-std::vector<std::byte> gathered(const PageShape& wanted, const std::vector<Part>& ranks) {
+std::vector<std::byte> gathered(const PageShape& wanted, const std::vector<Part>& ranks,
+                                Blocks Part::*kind) {
   std::vector<std::byte> bytes;
   for (int layer = wanted.layer_begin; layer < wanted.layer_end; ++layer) {
     for (int head = wanted.head_begin; head < wanted.head_end; ++head) {
       const auto has = [&](const Part& part) {
-        return part.shape.head_begin <= head && head < part.shape.head_end;
+        const PageShape& shape = (part.*kind).shape;
+        return shape.head_begin <= head && head < shape.head_end;
       };
       const auto found = std::find_if(ranks.begin(), ranks.end(), has);
       REQUIRE(found != ranks.end());
-      const auto block = block_of(*found, layer, head);
+      const auto block = block_of((*found).*kind, layer, head);
       bytes.insert(bytes.end(), block.begin(), block.end());
     }
   }
@@ -77,21 +90,32 @@ Result<Part> run_rank(const Case& of, Group group, const std::vector<Part>& from
                                       .shares = of.shares,
                                       .tokens_max = kTokens,
                                       .pages = 4,
+                                      .states = kStates,
                                       .kv = of.kv,
                                       .page_list_entries_max = 2,
                                       .latent_cut = of.latent_cut},
                                      group, *device));
-  const int32_t page = from.empty() ? 1 : 3;
+  const bool has_states = model->config().delta.has_value();
+  const auto forward = [&](Batch batch) {
+    if (!has_states) batch.states_from = batch.states_to = {};
+    return model->forward(batch);
+  };
+  const int32_t page = from.empty() ? 1 : 3, state = from.empty() ? 0 : 2;
   if (from.empty()) {
-    TRY(model->forward(batch_of(0, kTokens, page, 0)));
+    TRY(forward(batch_of(0, kTokens, page, 0, {-1, state})));
   } else {
-    model->write_page(page, gathered(model->page_shape(), from));
+    model->write_page(page, gathered(model->page_shape(), from, &Part::page));
+    if (has_states) {
+      model->write_state(state, gathered(model->recurrent_shape(), from, &Part::state));
+    }
   }
-  const ModelOutputs outputs = TRY(model->forward(batch_of(kTokens, 3, page, 2)));
-  Part part{.shape = model->page_shape(), .bytes = {}, .logits = {}};
+  const ModelOutputs outputs = TRY(forward(batch_of(kTokens, 3, page, 2, {state, 1})));
+  Part part{.page = {model->page_shape(), {}}, .state = {model->recurrent_shape(), {}}};
   part.logits.assign(outputs.logits.begin(), outputs.logits.end());
-  part.bytes.resize(part.shape.page_bytes());
-  TRY(model->read_page(page, part.bytes));
+  part.page.bytes.resize(part.page.shape.page_bytes());
+  TRY(model->read_page(page, part.page.bytes));
+  part.state.bytes.resize(part.state.shape.page_bytes());
+  if (has_states) TRY(model->read_state(state, part.state.bytes));
   return part;
 }
 
@@ -127,6 +151,12 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::ranges::equal(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
 }
 
+void check_same_blocks(const std::vector<Part>& ranks, const Part& alone) {
+  for (Blocks Part::*kind : {&Part::page, &Part::state}) {
+    CHECK(gathered((alone.*kind).shape, ranks, kind) == (alone.*kind).bytes);
+  }
+}
+
 // Computes a page on one rank and on several, and continues from copies both ways.
 void check_copies(const std::string& model, KvKind kv) {
   const Case whole{.model = model, .kv = kv};
@@ -141,10 +171,10 @@ void check_copies(const std::string& model, KvKind kv) {
     CAPTURE(of.device);
     const std::vector<Part> computed = run(of);
     REQUIRE(same_bits(logits_of(computed), logits_of(alone)));
-    CHECK(gathered(alone[0].shape, computed) == alone[0].bytes);
+    check_same_blocks(computed, alone[0]);
     const std::vector<Part> loaded = run(of, alone);
     CHECK(same_bits(logits_of(loaded), logits_of(alone)));
-    CHECK(gathered(alone[0].shape, loaded) == alone[0].bytes);
+    check_same_blocks(loaded, alone[0]);
     CHECK(same_bits(logits_of(run(whole, computed)), logits_of(alone)));
   }
 }
@@ -156,11 +186,22 @@ TEST_CASE("a page copied from one model's ranks can be used by another, whatever
   for (const std::string& model :
        {std::string("/models/stories260K"), golden + "gptoss-mxfp4", golden + "deepseekv3-bf16",
         golden + "kimik2-q8-g32", golden + "gemma4-dense-bf16", golden + "gemma4-e-bf16",
-        golden + "deepseekv32-bf16", golden + "glmdsa-shared-bf16"}) {
+        golden + "deepseekv32-bf16", golden + "glmdsa-shared-bf16", golden + "qwen3next-bf16",
+        golden + "qwen35-q4-g64", golden + "kimilinear-bf16", golden + "glm5next-bf16"}) {
     CAPTURE(model);
     for (KvKind kv : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {
       CAPTURE(kv_kind_name(kv));
       check_copies(model, kv);
     }
   }
+}
+
+TEST_CASE("a page has no blocks of recurrent layers, and a state has blocks of these alone") {
+  const Case of{.model = "/tests/data/golden/kimilinear-bf16"};  // three of four layers
+  const Part alone = run(of)[0];
+  CHECK(alone.page.shape.layers() == 1);
+  CHECK(alone.state.shape.layers() == 3);
+  CHECK(alone.state.shape.heads() == 4);
+  // Three past inputs of a head's query, key and value of 16 each, and its matrix.
+  CHECK(alone.state.shape.block_bytes == (3 * 3 * 16 + 16 * 16) * sizeof(float));
 }

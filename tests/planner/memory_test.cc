@@ -110,12 +110,16 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
   CHECK(planned.memory.packed_bytes == device.packed());
   CHECK(planned.memory.vector_bytes + planned.memory.state_bytes + planned.memory.buffer_bytes ==
         device.allocated());
-  const uint64_t page_bytes = loaded.value()->state_bytes() / static_cast<uint64_t>(pages);
+  const uint64_t recurrent_bytes = loaded.value()->recurrent_shape().page_bytes();
+  const uint64_t recurrent_bytes_of_all =
+      recurrent_bytes * static_cast<uint64_t>(states_needed(limits.streams));
+  const uint64_t page_bytes =
+      (loaded.value()->state_bytes() - recurrent_bytes_of_all) / static_cast<uint64_t>(pages);
   const bool makes_grammars = index == 0 || layers[stage].end == model.config.layers;
   const uint64_t grammar_bytes =
       makes_grammars ? kGrammarBytesOfToken * static_cast<uint64_t>(model.config.vocab_size) : 0;
-  CHECK(planned.memory.process_bytes ==
-        kProgramBytes + (model.config.delta ? 0 : page_staging_bytes(page_bytes)) + grammar_bytes);
+  CHECK(planned.memory.process_bytes == kProgramBytes + page_staging_bytes(page_bytes) +
+                                            state_staging_bytes(recurrent_bytes) + grammar_bytes);
 }
 
 // Every placement that the planner proposes, with its proposed shares.

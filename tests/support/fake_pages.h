@@ -43,26 +43,37 @@ inline std::vector<int32_t> fake_text(int size, int32_t begin) {
 
 class FakeDisk final : public PageDisk {
  public:
-  bool contains(const PageKey& key) const override { return pages.contains(key); }
+  bool contains(const PageKey& key) const override { return lacks_part || pages.contains(key); }
+  bool is_saved(const PageKey& key) const override { return !lacks_part && pages.contains(key); }
   bool has_room() const override { return room > 0; }
   void forget(const PageKey& key) override {
     pages.erase(key);
     forgotten.insert(key);
   }
   size_t page_bytes() const override { return bytes_of_page; }
+  bool contains_state(const PageKey& key) const override { return states.contains(key); }
+  bool has_room_for_state() const override { return room > 0; }
+  void forget_state(const PageKey& key) override {
+    states.erase(key);
+    forgotten_states.insert(key);
+  }
 
   std::map<PageKey, std::vector<uint64_t>> pages;
   // The draft layer's entries of each page, and its tokens.
   std::map<PageKey, std::pair<std::vector<uint64_t>, std::vector<int32_t>>> drafts;
-  std::set<PageKey> broken;  // cannot be loaded
-  std::set<PageKey> forgotten;
+  std::map<PageKey, uint64_t> states;
+  std::set<PageKey> broken, broken_states;  // cannot be loaded
+  std::set<PageKey> forgotten, forgotten_states;
   int room = 1 << 20;              // pages that can still be saved
   bool is_full_elsewhere = false;  // another rank has no room
   bool lacks_elsewhere = false;    // another rank has no store
+  bool lacks_part = false;         // rank 0 has no part of pages: `pages` are other ranks'
   PageKey tried{};                 // the last one saved while another rank had no room
   size_t bytes_of_page = 1;
   int saved = 0;
   int loaded = 0;
+  int saved_states = 0;
+  int loaded_states = 0;
 };
 
 class FakePages {
@@ -76,36 +87,9 @@ class FakePages {
 
   // Executes the step's page orders as the ranks would.
   PageOutcome move(const PageOrders& orders, FakeDisk& disk) {
-    PageOutcome outcome;
-    if (orders.empty()) return outcome;
+    if (orders.empty()) return {};
     if (disk.lacks_elsewhere) return {PageOutcome::kNoStore, PageOutcome::kNoStore};
-    for (const PageOrder& order : orders.saves) {
-      if (disk.room == 0) break;
-      CHECK(disk.pages.contains(order.key) == (order.key == disk.tried));
-      disk.tried = disk.is_full_elsewhere ? order.key : PageKey{};
-      const uint64_t* from = &at(order.page, 0);
-      disk.pages[order.key].assign(from, from + kPagePositions);
-      const auto first = static_cast<std::ptrdiff_t>(order.page) * kPagePositions;
-      disk.drafts[order.key] = {
-          {entries_.begin() + first, entries_.begin() + first + kPagePositions},
-          {tokens_.begin() + first, tokens_.begin() + first + kPagePositions}};
-      --disk.room;
-      ++disk.saved;
-      outcome.saved += disk.is_full_elsewhere ? 0 : 1;
-    }
-    for (const PageOrder& order : orders.loads) {
-      if (disk.broken.contains(order.key)) break;
-      REQUIRE(disk.pages.contains(order.key));
-      const auto& numbers = disk.pages[order.key];
-      std::copy(numbers.begin(), numbers.end(), &at(order.page, 0));
-      const auto first = static_cast<std::ptrdiff_t>(order.page) * kPagePositions;
-      const auto& [entries, tokens] = disk.drafts[order.key];
-      std::copy(entries.begin(), entries.end(), entries_.begin() + first);
-      std::copy(tokens.begin(), tokens.end(), tokens_.begin() + first);
-      ++disk.loaded;
-      ++outcome.loaded;
-    }
-    return outcome;
+    return {.saved = save(orders, disk), .loaded = load(orders, disk)};
   }
 
   std::vector<SampledToken> compute(const Step& step) {
@@ -163,6 +147,59 @@ class FakePages {
 
  private:
   static constexpr uint64_t kBroken = ~uint64_t{0};
+
+  int32_t save(const PageOrders& orders, FakeDisk& disk) {
+    int32_t saved = 0;
+    for (const PageOrder& order : orders.saves) {
+      if (disk.room == 0) return saved;
+      const bool is_there = disk.pages.contains(order.key);
+      if (!disk.lacks_part) CHECK(is_there == (order.key == disk.tried));
+      disk.tried = disk.is_full_elsewhere ? order.key : PageKey{};
+      const uint64_t* from = &at(order.page, 0);
+      disk.pages[order.key].assign(from, from + kPagePositions);
+      const auto first = static_cast<std::ptrdiff_t>(order.page) * kPagePositions;
+      disk.drafts[order.key] = {
+          {entries_.begin() + first, entries_.begin() + first + kPagePositions},
+          {tokens_.begin() + first, tokens_.begin() + first + kPagePositions}};
+      --disk.room;
+      disk.saved += is_there && disk.lacks_part ? 0 : 1;
+      saved += disk.is_full_elsewhere ? 0 : 1;
+    }
+    for (const StateOrder& order : orders.state_saves) {
+      if (disk.room == 0) return saved;
+      CHECK(disk.states.contains(order.key) == (order.key == disk.tried));
+      disk.tried = disk.is_full_elsewhere ? order.key : PageKey{};
+      disk.states[order.key] = states_.at(static_cast<size_t>(order.state));
+      --disk.room;
+      ++disk.saved_states;
+      saved += disk.is_full_elsewhere ? 0 : 1;
+    }
+    return saved;
+  }
+  int32_t load(const PageOrders& orders, FakeDisk& disk) {
+    int32_t loaded = 0;
+    for (const PageOrder& order : orders.loads) {
+      const bool is_there = disk.pages.contains(order.key);
+      if (disk.broken.contains(order.key) || (disk.lacks_part && !is_there)) return loaded;
+      REQUIRE(is_there);
+      const auto& numbers = disk.pages[order.key];
+      std::copy(numbers.begin(), numbers.end(), &at(order.page, 0));
+      const auto first = static_cast<std::ptrdiff_t>(order.page) * kPagePositions;
+      const auto& [entries, tokens] = disk.drafts[order.key];
+      std::copy(entries.begin(), entries.end(), entries_.begin() + first);
+      std::copy(tokens.begin(), tokens.end(), tokens_.begin() + first);
+      ++disk.loaded;
+      ++loaded;
+    }
+    for (const StateOrder& order : orders.state_loads) {
+      if (disk.broken_states.contains(order.key)) return loaded;
+      REQUIRE(disk.states.contains(order.key));
+      states_.at(static_cast<size_t>(order.state)) = disk.states[order.key];
+      ++disk.loaded_states;
+      ++loaded;
+    }
+    return loaded;
+  }
 
   static uint64_t mix(uint64_t a, uint64_t b) {
     a = (a ^ b) * 0xff51afd7ed558ccd;

@@ -39,6 +39,7 @@ struct Setup {
   bool draft_layer = false;
   int layer_guesses = 0;
   std::vector<std::string> cache_folders{};  // one for all ranks, or one for each; empty: no cache
+  uint64_t cache_bytes = uint64_t{1} << 30;
 };
 
 struct Answer {
@@ -137,7 +138,7 @@ inline EngineOptions engine_options_of(const std::string& model, const Setup& se
   options.layer_guesses = setup.layer_guesses;
   if (!setup.cache_folders.empty()) {
     options.cache_folder = setup.cache_folders[rank % setup.cache_folders.size()];
-    options.cache_disk_bytes = options.cache_folder.empty() ? 0 : uint64_t{1} << 30;
+    options.cache_disk_bytes = options.cache_folder.empty() ? 0 : setup.cache_bytes;
   }
   options.kernels = kernels_named(setup.isa);
   return options;

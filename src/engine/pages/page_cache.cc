@@ -1,7 +1,6 @@
 #include "engine/pages/page_cache.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/check.h"
 #include "kernels/kernels.h"
@@ -50,30 +49,36 @@ PageCache::PageCache(int pages, PageDisk* disk, int states, int sequences)
       tree_(pages),
       states_(states, sequences, pages),
       disk_(disk),
-      unsaved_(disk ? pages : 0) {
-  LOCKSTEP_CHECK(!disk || !states_.is_needed());  // snapshots are not saved
+      unsaved_(disk ? pages : 0),
+      unsaved_states_(disk && states > 0 ? pages : 0) {
   if (!disk) return;
   keys_.resize(static_cast<size_t>(pages));
   has_key_.resize(static_cast<size_t>(pages));
 }
 
 int PageCache::take_over(CachedPages& pages, std::span<const int32_t> tokens, int positions_max) {
-  size_t count = pages.state.pages().size();
+  const size_t count = pages.state.pages().size();
   if (!pages.enters_tree || static_cast<size_t>(pages.in_tree) != count) {
     return pages.in_tree * kPagePositions;
   }
   auto pages_max = static_cast<size_t>(positions_max / kPagePositions);
   if (states_.is_needed()) pages_max = pages_with_state(pages, tokens, pages_max);
-  for (; count < pages_max; ++count) {
+  share_from_tree(pages, tokens, pages_max);
+  const bool is_longer = static_cast<size_t>(pages.in_tree) > count;
+  if (states_.is_needed() && is_longer) take_over_state(pages);
+  return pages.in_tree * kPagePositions;
+}
+
+// All of its pages are in the tree.
+void PageCache::share_from_tree(CachedPages& pages, std::span<const int32_t> tokens,
+                                size_t pages_max) {
+  for (size_t count = pages.state.pages().size(); count < pages_max; ++count) {
     const int32_t page = tree_.find(key_after(parent_of(pages, count), pages, tokens, count));
     if (page == PrefixTree::kNone) break;
     tree_.set_used(page);
     pool_.share(pages.state, page);
+    ++pages.in_tree;
   }
-  const bool is_longer = count > static_cast<size_t>(pages.in_tree);
-  pages.in_tree = static_cast<int>(count);
-  if (states_.is_needed() && is_longer) take_over_state(pages);
-  return pages.in_tree * kPagePositions;
 }
 
 void PageCache::grow(CachedPages& pages, int length, PageOrders& orders) {
@@ -86,12 +91,12 @@ void PageCache::grow(CachedPages& pages, int length, PageOrders& orders) {
 void PageCache::evict(PageOrders& orders) {
   const int32_t page = tree_.take_oldest();
   LOCKSTEP_CHECK(page != PrefixTree::kNone);  // the pool is large enough for all running sequences
-  states_.detach(page);
+  evict_snapshot(page, orders);
   pool_.drop(page);
   if (!disk_ || !unsaved_.remove(page)) return;
   if (orders.saves.size() >= kPageSavesMax || !disk_->has_room()) return;
   const PageKey& key = disk_key(page);
-  if (!disk_->contains(key)) orders.saves.push_back({page, key});
+  if (!disk_->is_saved(key)) orders.saves.push_back({page, key});
 }
 
 void PageCache::shrink(CachedPages& pages, int length) {
@@ -126,16 +131,20 @@ void PageCache::enter(CachedPages& pages, std::span<const int32_t> tokens, int l
   if (states_.is_needed()) enter_states(pages, length);
 }
 
-// From the end: a page is idle only after its descendants are.
 void PageCache::release(CachedPages& pages) {
   release_states(pages);
+  leave_pages(pages, 0);
+}
+
+// From the end: a page is idle only after its descendants are.
+void PageCache::leave_pages(CachedPages& pages, size_t count) {
   const auto numbers = pages.state.pages();
-  for (size_t i = numbers.size(); i-- > 0;) {
+  for (size_t i = numbers.size(); i-- > count;) {
     const int32_t page = numbers[i];
     if (tree_.contains(page) && pool_.use_count(page) == 2) tree_.set_idle(page);
   }
-  pool_.truncate(pages.state, 0);
-  pages.in_tree = 0;
+  pool_.truncate(pages.state, static_cast<int>(count) * kPagePositions);
+  pages.in_tree = std::min(pages.in_tree, static_cast<int>(count));
 }
 
 void PageCache::forget(CachedPages& pages) {
@@ -145,62 +154,12 @@ void PageCache::forget(CachedPages& pages) {
   if (!tree_.contains(first)) return;  // another sequence has already made the tree forget it
   for (const int32_t page : tree_.take_subtree(first)) {
     pool_.drop(page);
-    states_.detach(page);
+    drop_snapshot(page);
     if (!disk_) continue;
     unsaved_.remove(page);
     disk_->forget(disk_key(page));
+    if (states_.is_needed()) disk_->forget_state(disk_key(page));
   }
-}
-
-void PageCache::close_disk() {
-  while (unsaved_.front() != PageList::kNone) unsaved_.remove(unsaved_.front());
-  disk_ = nullptr;
-}
-
-int PageCache::count_on_disk(const CachedPages& pages, int positions_max) const {
-  if (!disk_ || !pages.enters_tree) return 0;
-  const auto begin = static_cast<size_t>(pages.in_tree);
-  const auto end =
-      std::min(static_cast<size_t>(positions_max / kPagePositions), begin + kPageLoadsMax);
-  size_t next = begin;
-  while (next < end && disk_->contains(pages.keys[next])) ++next;
-  return static_cast<int>(next - begin);
-}
-
-std::optional<PageOrder> PageCache::take_unsaved() {
-  while (unsaved_.front() != PageList::kNone && disk_->has_room()) {
-    const int32_t page = unsaved_.front();
-    unsaved_.remove(page);
-    const PageKey& key = disk_key(page);
-    // Another process may have saved it. After a failed try only this rank has its part.
-    if (std::exchange(tried_, PageList::kNone) == page || !disk_->contains(key))
-      return PageOrder{page, key};
-  }
-  return std::nullopt;
-}
-
-const PageKey& PageCache::disk_key(int32_t page) {
-  const auto index = static_cast<size_t>(page);
-  if (has_key_[index]) return keys_[index];
-  const int32_t parent = tree_.parent(page);
-  keys_[index] =
-      page_key(parent == PrefixTree::kNone ? PageKey{} : disk_key(parent), tree_.tokens(page));
-  has_key_[index] = true;
-  return keys_[index];
-}
-
-// Meanwhile the page may have been evicted and hold another text.
-void PageCache::set_unsaved(const PageOrder& order) {
-  const bool is_same =
-      disk_ && tree_.contains(order.page) && keys_[static_cast<size_t>(order.page)] == order.key;
-  if (!is_same) return;
-  unsaved_.remove(order.page);
-  unsaved_.push_front(order.page);
-  tried_ = order.page;
-}
-
-void PageCache::forget_on_disk(const PageKey& key) {
-  if (disk_) disk_->forget(key);
 }
 
 }  // namespace lockstep

@@ -11,7 +11,9 @@
 // With a disk (page_disk.h) the pages of the tree have keys by which they are found there. Pages
 // not yet on disk are saved in the order of their computation, when the caller asks for one, or
 // when they are evicted; if there is no room for them then, they are lost. No work is done for them
-// earlier, so decoding pays nothing.
+// earlier, so decoding pays nothing. Snapshots of recurrent layers are saved in the same way, each
+// after its page: the last one of a prompt and of an answer, and those that another sequence has
+// continued.
 //
 // Used by the scheduler; one thread. Only forget() allocates.
 #pragma once
@@ -54,6 +56,14 @@ struct CachedPages {
   std::vector<int32_t> guessed;
   int latest_snapshot = 0;  // the length of the last one that has entered the tree
   int prompt = 0;           // tokens
+  // While pages up to a state on disk are being loaded: the state's number once that is ordered,
+  // how many pages there are up to it, and how many before the sequence began to load.
+  struct Resume {
+    int32_t state = StateCache::kNone;
+    int pages = 0;
+    int pages_before = 0;
+  };
+  Resume resume;
 
   // For a sequence of up to this length: later calls allocate nothing.
   void reserve(int length);
@@ -80,8 +90,10 @@ class PageCache {
   // Makes room for positions [0, length), evicting idle pages. Saves that must come before these
   // pages are overwritten are added to `orders`.
   void grow(CachedPages& pages, int length, PageOrders& orders);
-  // Appends the states of these positions to the batch, if the model has recurrent layers.
-  void plan_states(CachedPages& pages, const PlannedPositions& planned, Batch& batch);
+  // Appends the states of these positions to the batch, if the model has recurrent layers. A state
+  // that must be saved before it is overwritten is added to `orders`.
+  void plan_states(CachedPages& pages, const PlannedPositions& planned, Batch& batch,
+                   PageOrders& orders);
   // Guesses that a step may have: each needs a state, and the token before them may leave a
   // snapshot.
   int guesses_max() const {
@@ -99,11 +111,12 @@ class PageCache {
   // tree. Sequences that use them keep them until they end.
   void forget(CachedPages& pages);
 
+  // The rest, up to the counts, is in page_cache_disk.cc.
   bool has_disk() const { return disk_ != nullptr; }
   // A rank has no store: from now on there is no disk.
   void close_disk();
   // How many whole pages of `pages` after those in the tree, below position `positions_max`, are on
-  // disk; counts up to kPageLoadsMax.
+  // disk; counts up to kPageLoadsMax. Not for models with recurrent layers.
   int count_on_disk(const CachedPages& pages, int positions_max) const;
   // Size of this rank's part.
   size_t disk_page_bytes() const { return disk_ ? disk_->page_bytes() : 0; }
@@ -111,9 +124,29 @@ class PageCache {
   // counts as saved from then on, unless set_unsaved() reverts that.
   std::optional<PageOrder> take_unsaved();
   void set_unsaved(const PageOrder& order);
-  // The page cannot be loaded.
+  // The same for snapshots whose pages have been saved.
+  std::optional<StateOrder> take_unsaved_state();
+  void set_unsaved(const StateOrder& order);
+  // The pages of the tree from number `begin` on were loaded.
+  void set_saved(const CachedPages& pages, int begin);
+  // The page, or its state, cannot be loaded.
   void forget_on_disk(const PageKey& key);
+  void forget_state_on_disk(const PageKey& key);
   int unsaved_pages() const { return unsaved_.size(); }
+  int unsaved_states() const { return unsaved_states_.size(); }
+
+  // With recurrent layers: begins to load the pages of `pages`, and the state, up to the last state
+  // below position `positions_max` that is on disk and whose pages are there or in the tree. False,
+  // and nothing is done, if none is further than `pages` reach.
+  bool begin_resume(CachedPages& pages, std::span<const int32_t> tokens, int positions_max);
+  // Takes over what the tree has of those pages. Returns how many more have to be loaded.
+  int share_resumed(CachedPages& pages, std::span<const int32_t> tokens);
+  // Adds the order to load the state.
+  void load_state(CachedPages& pages, PageOrders& orders);
+  // The order was carried out, or not. Returns whether the sequence continues from the state.
+  bool end_state_load(CachedPages& pages, bool is_loaded);
+  // Back to the pages before begin_resume().
+  void give_up_resume(CachedPages& pages);
 
   int snapshots() const { return states_.snapshots(); }
   int free_states() const { return states_.free_states(); }
@@ -125,6 +158,9 @@ class PageCache {
   static constexpr int kGuessesMax = 1 << 20;  // more than there ever are
 
   void evict(PageOrders& orders);
+  void share_from_tree(CachedPages& pages, std::span<const int32_t> tokens, size_t pages_max);
+  // Leaves the first `count` pages; those in the tree become idle if no other sequence uses them.
+  void leave_pages(CachedPages& pages, size_t count);
   static PrefixTree::Key key_after(int32_t parent, const CachedPages& pages,
                                    std::span<const int32_t> tokens, size_t page);
   // In page_cache_states.cc.
@@ -135,6 +171,12 @@ class PageCache {
   size_t pages_with_state(const CachedPages& pages, std::span<const int32_t> tokens,
                           size_t pages_max) const;
   void take_over_state(CachedPages& pages);
+  int32_t take_state(PageOrders& orders);
+  void drop_snapshot(int32_t page);
+  // The same, but an unsaved one is saved if the disk has room for it.
+  void evict_snapshot(int32_t page, PageOrders& orders);
+  bool saves_states() const { return disk_ != nullptr && states_.is_needed(); }
+  void set_unsaved_state(int32_t page);
   // For a page of the tree; computed on demand, with those of the pages before.
   const PageKey& disk_key(int32_t page);
 
@@ -147,6 +189,8 @@ class PageCache {
   std::vector<bool> has_key_;        // (pages)
   PageList unsaved_;                 // pages of the tree that are not known to be on disk
   int32_t tried_ = PageList::kNone;  // the first of them, if another rank had no room for it
+  PageList unsaved_states_;          // those whose snapshots are worth it and not known to be there
+  int32_t tried_state_ = PageList::kNone;
 };
 
 }  // namespace lockstep

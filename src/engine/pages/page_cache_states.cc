@@ -1,6 +1,7 @@
 // A PageCache's work for models with recurrent layers: which states a sequence's tokens read and
 // write, and which become snapshots.
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "engine/pages/page_cache.h"
@@ -12,21 +13,36 @@ namespace {
 // The next turn of a conversation begins with all of this prompt, and with the answer; other
 // requests with a part of it. So snapshots are made where the prompt's last whole page ends, and
 // then at each page; before that at intervals.
+bool is_at_end(int length, int prompt) {
+  const int last_page = (prompt - 1) / kPagePositions * kPagePositions;
+  return length > 0 && length >= last_page;
+}
+
 bool is_snapshot(int length, int prompt) {
   if (length % kPagePositions != 0) return false;
-  const int last_page = (prompt - 1) / kPagePositions * kPagePositions;
-  return length % kSnapshotPositions == 0 || (length > 0 && length >= last_page);
+  return length % kSnapshotPositions == 0 || is_at_end(length, prompt);
 }
 
 }  // namespace
 
-void PageCache::plan_states(CachedPages& pages, const PlannedPositions& planned, Batch& batch) {
+int32_t PageCache::take_state(PageOrders& orders) {
+  if (states_.free_states() == 0) evict_snapshot(states_.oldest_snapshot(), orders);
+  return states_.take();
+}
+
+void PageCache::drop_snapshot(int32_t page) {
+  if (saves_states()) unsaved_states_.remove(page);
+  states_.detach(page);
+}
+
+void PageCache::plan_states(CachedPages& pages, const PlannedPositions& planned, Batch& batch,
+                            PageOrders& orders) {
   if (!states_.is_needed()) return;
   for (int position = planned.begin; position < planned.end; ++position) {
     const int32_t from = pages.recurrent;
     const bool is_guess = position >= planned.known;
     if (from == StateCache::kNone || is_guess || states_.is_shared(from)) {
-      pages.recurrent = states_.take();
+      pages.recurrent = take_state(orders);
       if (is_guess) {
         states_.lend();
         pages.guessed.push_back(from);
@@ -79,18 +95,20 @@ void PageCache::enter_states(CachedPages& pages, int length) {
   std::erase_if(pages.snapshots, has_entered);
 }
 
-// A snapshot of an answer replaces the one before, unless that is one at an interval.
+// A snapshot of an answer replaces the one before, unless that is one at an interval. Those at
+// intervals are not saved: there is at least one nearer the end.
 void PageCache::enter_snapshot(CachedPages& pages, const CachedPages::StateAt& snapshot) {
   const auto page_at = [&](int length) {
     return pages.state.pages()[static_cast<size_t>(length / kPagePositions - 1)];
   };
   states_.attach(page_at(snapshot.length), snapshot.state);
-  const int before = pages.latest_snapshot;
-  const bool is_answer = before > pages.prompt && before % kSnapshotPositions != 0;
-  pages.latest_snapshot = snapshot.length;
-  if (!is_answer) return;
+  if (is_at_end(snapshot.length, pages.prompt)) set_unsaved_state(page_at(snapshot.length));
+  const int before = std::exchange(pages.latest_snapshot, snapshot.length);
+  if (before <= pages.prompt) return;
+  if (saves_states()) unsaved_states_.remove(page_at(before));
+  if (before % kSnapshotPositions == 0) return;
   const int32_t state = states_.of_page(page_at(before));
-  if (state != StateCache::kNone && !states_.is_shared(state)) states_.detach(page_at(before));
+  if (state != StateCache::kNone && !states_.is_shared(state)) drop_snapshot(page_at(before));
 }
 
 void PageCache::release_states(CachedPages& pages) {
@@ -127,6 +145,7 @@ void PageCache::take_over_state(CachedPages& pages) {
   const int32_t state = states_.of_page(pages.state.pages().back());
   states_.hold(state);
   states_.touch(state);
+  set_unsaved_state(pages.state.pages().back());  // another sequence may continue it again
   if (pages.recurrent != StateCache::kNone) states_.drop(pages.recurrent);
   pages.recurrent = state;
 }

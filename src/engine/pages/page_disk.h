@@ -1,6 +1,6 @@
-// PageDisk: what rank 0's scheduler asks about pages of state on its machine's disk, besides those
-// in memory. It decides from this which pages are saved and loaded; the ranks do it (page_mover.h).
-// Nothing here touches a disk. One thread.
+// PageDisk: what rank 0's scheduler asks about pages of state, and states of recurrent layers, on
+// its machine's disk, besides those in memory. It decides from this which are saved and loaded; the
+// ranks do it (page_mover.h). Nothing here touches a disk. One thread.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +13,47 @@ class PageDisk {
  public:
   virtual ~PageDisk() = default;
 
+  // Whether this rank's part is on disk; for a rank without a part of pages, always.
   virtual bool contains(const PageKey& key) const = 0;
+  // Whether the page need not be saved. A rank without a part does not know that.
+  virtual bool is_saved(const PageKey& key) const = 0;
   // Whether a page can be saved at once.
   virtual bool has_room() const = 0;
   // The page is useless or cannot be loaded.
   virtual void forget(const PageKey& key) = 0;
   // Size of this rank's part of a page.
   virtual size_t page_bytes() const = 0;
+
+  // The same for the state where the page ends. Every rank that is asked has a part of states, if
+  // the model has any.
+  virtual bool contains_state(const PageKey& key) const = 0;
+  virtual bool has_room_for_state() const = 0;
+  virtual void forget_state(const PageKey& key) = 0;
 };
 
-// The disk of a rank with a store, which must outlive it.
+// The disk of a rank with stores, which must outlive it; null: the rank has no such part.
 class StoreDisk final : public PageDisk {
  public:
-  explicit StoreDisk(PageStore& store) : store_(store) {}
+  StoreDisk(PageStore* pages, PageStore* states) : pages_(pages), states_(states) {}
 
-  bool contains(const PageKey& key) const override { return store_.contains(key); }
-  bool has_room() const override { return store_.has_room(); }
-  void forget(const PageKey& key) override { store_.forget(key); }
-  size_t page_bytes() const override { return store_.page_bytes(); }
+  bool contains(const PageKey& key) const override { return !pages_ || pages_->contains(key); }
+  bool is_saved(const PageKey& key) const override { return pages_ && pages_->contains(key); }
+  bool has_room() const override { return !pages_ || pages_->has_room(); }
+  void forget(const PageKey& key) override {
+    if (pages_) pages_->forget(key);
+  }
+  size_t page_bytes() const override { return pages_ ? pages_->page_bytes() : 0; }
+  bool contains_state(const PageKey& key) const override {
+    return states_ && states_->contains(key);
+  }
+  bool has_room_for_state() const override { return states_ && states_->has_room(); }
+  void forget_state(const PageKey& key) override {
+    if (states_) states_->forget(key);
+  }
 
  private:
-  PageStore& store_;
+  PageStore* pages_;
+  PageStore* states_;
 };
 
 }  // namespace lockstep

@@ -26,8 +26,14 @@ namespace fs = std::filesystem;
 constexpr size_t kKeyDigits = 2 * sizeof(Digest);
 constexpr int kPartEndMax = 1 << 16;  // for layers and for heads
 
+constexpr std::string_view kStateEnding = ".state";
+
+using Magic = std::array<char, 8>;
+constexpr Magic kPageMagic{'l', 's', 'k', 'v', 'p', 'a', 'g', 'e'};
+constexpr Magic kStateMagic{'l', 's', 'd', 's', 't', 'a', 't', 'e'};
+
 struct FixedHead {
-  std::array<char, 8> magic{'l', 's', 'k', 'v', 'p', 'a', 'g', 'e'};
+  Magic magic{};
   uint32_t version = kPageFileVersion;
   uint32_t order = 0x01020304;
   Digest key{};
@@ -46,7 +52,8 @@ uint64_t check_of(std::span<const std::byte> bytes) {
 }
 
 FixedHead fixed_head(const PageFileHead& head) {
-  return {.key = head.key,
+  return {.magic = head.kind == PageFileKind::kState ? kStateMagic : kPageMagic,
+          .key = head.key,
           .model = head.model,
           .layer_begin = head.part.layer_begin,
           .layer_end = head.part.layer_end,
@@ -90,25 +97,29 @@ size_t block_index(const PageShape& part, int layer, int head) {
 
 }  // namespace
 
-std::string page_file_name(const Digest& key, const PageShape& part) {
-  return fmt::format("{}.{}-{}.{}-{}", to_hex(key), part.layer_begin, part.layer_end,
-                     part.head_begin, part.head_end);
+std::string page_file_name(const Digest& key, const PageShape& part, PageFileKind kind) {
+  return fmt::format("{}.{}-{}.{}-{}{}", to_hex(key), part.layer_begin, part.layer_end,
+                     part.head_begin, part.head_end,
+                     kind == PageFileKind::kState ? kStateEnding : "");
 }
 
 std::optional<PageFileName> parse_page_file_name(std::string_view name) {
   if (name.size() < kKeyDigits || !is_hex(name.substr(0, kKeyDigits), kKeyDigits)) return {};
   PageFileName parsed;
   if (!from_hex(name.substr(0, kKeyDigits), parsed.key)) return {};
-  const std::string_view rest = name.substr(kKeyDigits);
+  std::string_view rest = name.substr(kKeyDigits);
+  if (rest.ends_with(kStateEnding)) {
+    parsed.kind = PageFileKind::kState;
+    rest.remove_suffix(kStateEnding.size());
+  }
   const size_t dot = rest.find('.', 1);
   if (rest.empty() || rest[0] != '.' || dot == std::string_view::npos) return {};
   PageShape& part = parsed.part;
   const bool is_part = parse_range(rest.substr(1, dot - 1), part.layer_begin, part.layer_end) &&
                        parse_range(rest.substr(dot + 1), part.head_begin, part.head_end);
   // One page has one name: "01-2" is not a page.
-  if (!is_part || part.blocks() > kPageBlocksMax || page_file_name(parsed.key, part) != name) {
-    return {};
-  }
+  if (!is_part || part.blocks() > kPageBlocksMax) return {};
+  if (page_file_name(parsed.key, part, parsed.kind) != name) return {};
   return parsed;
 }
 

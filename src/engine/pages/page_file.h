@@ -3,6 +3,9 @@
 //
 //   <key, 64 hex digits>.<layer begin>-<layer end>.<head begin>-<head end>
 //
+// The state of recurrent layers where a page ends is in files of its own, with the page's key, the
+// part of the state, and ".state" at the end.
+//
 // A file is written under another name and renamed, so that a process that dies leaves no half
 // page. Writes do not wait for the disk (no fsync): the checks find damage by a power cut on
 // reading. Numbers are in the machine's byte order; a file in the other order is rejected.
@@ -30,12 +33,16 @@ inline constexpr size_t kPageBlocksMax = size_t{1} << 16;
 // The prefix of files that are being written.
 inline constexpr std::string_view kUnfinishedPage = "unfinished-";
 
+enum class PageFileKind : uint8_t { kPage, kState };
+
 struct PageFileName {
   Digest key{};
   PageShape part;  // without block_bytes: that is the model's
+  PageFileKind kind = PageFileKind::kPage;
 };
 
-std::string page_file_name(const Digest& key, const PageShape& part);
+std::string page_file_name(const Digest& key, const PageShape& part,
+                           PageFileKind kind = PageFileKind::kPage);
 // Empty for names that no page has.
 std::optional<PageFileName> parse_page_file_name(std::string_view name);
 
@@ -44,6 +51,7 @@ struct PageFileHead {
   Digest key{};
   Digest model{};
   PageShape part;
+  PageFileKind kind = PageFileKind::kPage;
 };
 
 size_t page_file_head_bytes(const PageShape& part);

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 // Another process counts, or makes room, under the lock; if that takes longer, a page is lost.
 constexpr std::chrono::milliseconds kLockWait{2000};
 constexpr std::chrono::milliseconds kLockLook{2};
+constexpr int kWriteTriesMax = 4;
 // Clocks of file systems have ticks; the coarsest known has two seconds.
 constexpr int64_t kTickNs = 2'000'000'000;
 
@@ -142,7 +143,7 @@ fs::path PageFolder::bucket_folder(size_t bucket) const {
 }
 
 fs::path PageFolder::path_of(const PageKey& key, const PageShape& part) const {
-  return bucket_folder(page_bucket(key)) / page_file_name(key, part);
+  return bucket_folder(page_bucket(key)) / page_file_name(key, part, options_.kind);
 }
 
 std::optional<PageFiles> PageFolder::changed_files(size_t bucket) {
@@ -164,7 +165,7 @@ PageFiles PageFolder::list(size_t bucket) const {
     const std::string name = entry->path().filename().string();
     if (name.starts_with(kUnfinishedPage)) remove_if_left_over(entry->path());
     auto page = parse_page_file_name(name);
-    if (!page || page_bucket(page->key) != bucket) continue;
+    if (!page || page->kind != options_.kind || page_bucket(page->key) != bucket) continue;
     page->part.block_bytes = options_.block_bytes;
     files[page->key].push_back(page->part);
     ++count;
@@ -194,17 +195,22 @@ Status PageFolder::write(const PageKey& key, const PageShape& part,
 Status PageFolder::write_new(const PageKey& key, const PageShape& part,
                              std::span<const std::byte> blocks) {
   const fs::path path = path_of(key, part);
-  const PageFileHead head{.key = key, .model = options_.model, .part = part};
+  const PageFileHead head{.key = key, .model = options_.model, .part = part, .kind = options_.kind};
   Status status = write_page_file(path, head, blocks);
-  if (status.ok() || status.error().code != ErrorCode::kNotFound) return status;
-  TRY(make_folder(model_));  // other processes may have removed empty folders
-  TRY(make_folder(path.parent_path()));
-  return write_page_file(path, head, blocks);
+  // Others may remove empty folders at any time.
+  for (int tries = 1; tries < kWriteTriesMax; ++tries) {
+    if (status.ok() || status.error().code != ErrorCode::kNotFound) break;
+    TRY(make_folder(model_));
+    TRY(make_folder(path.parent_path()));
+    status = write_page_file(path, head, blocks);
+  }
+  return status;
 }
 
 Status PageFolder::read(const PageKey& key, const PageShape& part, PagePart& page) {
   const fs::path path = path_of(key, part);
-  Status status = read_page_file(path, {.key = key, .model = options_.model, .part = part}, page);
+  const PageFileHead head{.key = key, .model = options_.model, .part = part, .kind = options_.kind};
+  Status status = read_page_file(path, head, page);
   if (!status.ok()) {
     if (status.error().code == ErrorCode::kCorrupt) remove_file(path);
     return status;
@@ -227,13 +233,20 @@ void PageFolder::remove_file(const fs::path& path) {
   give_back(disk_bytes(static_cast<uint64_t>(facts.st_size)));
 }
 
+uint64_t PageFolder::file_bytes_max() const {
+  const bool is_state = options_.kind == PageFileKind::kState;
+  return is_state ? states_bytes_max(options_.bytes_max) : options_.bytes_max;
+}
+
 Status PageFolder::take_room(uint64_t bytes) {
   const uint64_t max = options_.bytes_max;
-  if (bytes > max) {
+  if (bytes > file_bytes_max()) {
     return Error{
         ErrorCode::kExhausted,
-        fmt::format("a page of {} bytes is larger than the {} that the cache may use on the disk",
-                    bytes, max)};
+        fmt::format("a {} of {} bytes is larger than the {} that the cache may use for these on "
+                    "the disk",
+                    options_.kind == PageFileKind::kState ? "state" : "page", bytes,
+                    file_bytes_max())};
   }
   const auto held = TRY(HeldLock::take(lock_.get()));
   const auto counted = read_ledger(lock_.get());

@@ -5,8 +5,9 @@
 //   <folder>/<model, 64 hex>/<2 hex>/<page>     engine/pages/page_file.h
 //
 // Together the files stay below the limit of each writing process: room is counted before a page is
-// written, and if there is none, the least recently used pages of any model are removed. A file's
-// modification time is the time of its last use.
+// written, and if there is none, the least recently used pages of any model are removed, states
+// first while these take more than their share (engine/pages/page_sweep.h). A file's modification
+// time is the time of its last use. One PageFolder sees files of one kind.
 //
 // Used by the disk thread of engine/pages/page_store.h: every call may wait for the disk.
 #pragma once
@@ -30,6 +31,7 @@ struct PageFolderOptions {
   uint64_t bytes_max = 0;
   Digest model{};
   size_t block_bytes = 0;
+  PageFileKind kind = PageFileKind::kPage;
 };
 
 class PageFolder {
@@ -69,6 +71,7 @@ class PageFolder {
   void remove_file(const std::filesystem::path& path);
   // Counts `bytes` more, after making room for them.
   Status take_room(uint64_t bytes);
+  uint64_t file_bytes_max() const;
   void give_back(uint64_t bytes);
 
   PageFolderOptions options_;

@@ -1,53 +1,80 @@
 #include "engine/pages/page_mover.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 
 namespace lockstep {
-namespace {
 
-using Clock = std::chrono::steady_clock;
-
-}  // namespace
-
-PageMover::PageMover(Model& model, PageStore* store) : model_(model), store_(store) {
+PageMover::Place::Place(PageStore* of, const PageShape& shape) : store(of) {
   if (!store) return;
-  LOCKSTEP_CHECK(store->page_bytes() == model.page_shape().page_bytes());
-  page_.resize(store->page_bytes());
+  LOCKSTEP_CHECK(store->page_bytes() == shape.page_bytes());
+  bytes.resize(shape.page_bytes());
 }
 
-// A rank without heads has nothing to do. Saves come first: a load may overwrite a saved page.
+// A rank without a part has nothing to do.
+template <class Read>
+Result<bool> PageMover::Place::save(const PageKey& key, Read read) {
+  if (!store) return true;
+  const auto room = store->begin_save();
+  if (!room) return false;
+  TRY(read(*room));
+  store->save(key);
+  return true;
+}
+
+bool PageMover::Place::load(const PageKey& key, Clock::time_point end) {
+  if (!store) return true;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+  return left.count() > 0 && store->load(key, bytes, left).ok();
+}
+
+PageMover::PageMover(Model& model, Stores stores)
+    : model_(model),
+      pages_(stores.pages, model.page_shape()),
+      states_(stores.states, model.recurrent_shape()) {}
+
+bool PageMover::lacks_store() const {
+  return (model_.page_shape().page_bytes() > 0 && !pages_.store) ||
+         (model_.recurrent_shape().page_bytes() > 0 && !states_.store);
+}
+
+// Saves come first: a load may overwrite what is saved.
 Result<PageOutcome> PageMover::move(const PageOrders& orders, Group& group) {
   PageOutcome own{PageOutcome::kNoStore, PageOutcome::kNoStore};
-  if (model_.page_shape().page_bytes() == 0) {
-    own = {static_cast<int32_t>(orders.saves.size()), static_cast<int32_t>(orders.loads.size())};
-  } else if (store_) {
-    own.saved = TRY(save(orders.saves));
-    own.loaded = load(orders.loads);
+  if (!lacks_store()) {
+    own.saved = TRY(save(orders));
+    own.loaded = load(orders);
   }
   return agree(own, group);
 }
 
-Result<int32_t> PageMover::save(std::span<const PageOrder> orders) {
+Result<int32_t> PageMover::save(const PageOrders& orders) {
   int32_t saved = 0;
-  for (const PageOrder& order : orders) {
-    const auto bytes = store_->begin_save();
-    if (!bytes) break;
-    TRY(model_.read_page(order.page, *bytes));
-    store_->save(order.key);
+  for (const PageOrder& order : orders.saves) {
+    const bool is_saved = TRY(pages_.save(
+        order.key, [&](std::span<std::byte> to) { return model_.read_page(order.page, to); }));
+    if (!is_saved) return saved;
+    ++saved;
+  }
+  for (const StateOrder& order : orders.state_saves) {
+    const bool is_saved = TRY(states_.save(
+        order.key, [&](std::span<std::byte> to) { return model_.read_state(order.state, to); }));
+    if (!is_saved) return saved;
     ++saved;
   }
   return saved;
 }
 
-int32_t PageMover::load(std::span<const PageOrder> orders) {
+int32_t PageMover::load(const PageOrders& orders) {
   const auto end = Clock::now() + kPageLoadTimeMax;
   int32_t loaded = 0;
-  for (const PageOrder& order : orders) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    if (left.count() <= 0 || !store_->load(order.key, page_, left).ok()) break;
-    model_.write_page(order.page, page_);
+  for (const PageOrder& order : orders.loads) {
+    if (!pages_.load(order.key, end)) return loaded;
+    if (pages_.store) model_.write_page(order.page, pages_.bytes);
+    ++loaded;
+  }
+  for (const StateOrder& order : orders.state_loads) {
+    if (!states_.load(order.key, end)) return loaded;
+    if (states_.store) model_.write_state(order.state, states_.bytes);
     ++loaded;
   }
   return loaded;

@@ -1,5 +1,6 @@
-// PageMover: executes rank 0's orders for pages on one rank: copies its part of them from the
-// model's state to its store and back. Each rank of each stage has one, with or without a store.
+// PageMover: executes rank 0's orders for pages and states of recurrent layers on one rank: copies
+// its part of them from the model's memory to its stores and back. Each rank of each stage has one,
+// with or without stores.
 // The engine's thread uses it.
 #pragma once
 
@@ -20,8 +21,12 @@ inline constexpr std::chrono::milliseconds kPageLoadTimeMax{3'000};
 
 class PageMover {
  public:
-  // Both must outlive it; `store` is null if this rank has none.
-  PageMover(Model& model, PageStore* store);
+  struct Stores {
+    PageStore* pages = nullptr;   // null: this rank has none, or no part of pages
+    PageStore* states = nullptr;  // the same for states
+  };
+  // All must outlive it.
+  PageMover(Model& model, Stores stores);
 
   // Called by every rank of the stage's group, before the step's tokens are computed. Returns the
   // outcome common to all of them. Errors are from the device and the group; a disk's refusal is
@@ -29,13 +34,28 @@ class PageMover {
   Result<PageOutcome> move(const PageOrders& orders, Group& group);
 
  private:
-  Result<int32_t> save(std::span<const PageOrder> orders);
-  int32_t load(std::span<const PageOrder> orders);
+  using Clock = std::chrono::steady_clock;
+
+  // A store, and the buffer for what is being loaded from it.
+  struct Place {
+    PageStore* store = nullptr;
+    std::vector<std::byte> bytes{};
+
+    Place(PageStore* of, const PageShape& shape);
+    // False: it has no room. `read` fills the bytes that are saved.
+    template <class Read>
+    Result<bool> save(const PageKey& key, Read read);
+    // False: it cannot be loaded in time.
+    bool load(const PageKey& key, Clock::time_point end);
+  };
+
+  bool lacks_store() const;
+  Result<int32_t> save(const PageOrders& orders);
+  int32_t load(const PageOrders& orders);
   static Result<PageOutcome> agree(PageOutcome own, Group& group);
 
   Model& model_;
-  PageStore* store_;
-  std::vector<std::byte> page_;  // being loaded
+  Place pages_, states_;
 };
 
 }  // namespace lockstep

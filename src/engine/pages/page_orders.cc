@@ -6,35 +6,52 @@
 namespace lockstep {
 namespace {
 
-// Followed by the records of all saves, then of all loads.
+// Followed by the records of all orders, in the order of their execution.
 struct OrdersHeader {
-  uint32_t saves;
-  uint32_t loads;
+  uint16_t saves;
+  uint16_t state_saves;
+  uint16_t loads;
+  uint16_t state_loads;
+
+  bool is_sound() const {
+    return saves <= kPageSavesMax && state_saves <= kStateSavesMax && loads <= kPageLoadsMax &&
+           state_loads <= kStateLoadsMax;
+  }
+  size_t orders() const { return size_t{saves} + state_saves + loads + state_loads; }
 };
 
 struct Record {
-  int32_t page;
+  int32_t number;  // of the page or the state
   PageKey key;
 };
 static_assert(sizeof(Record) == sizeof(int32_t) + sizeof(PageKey));  // no gaps
 
-void append_list(const std::vector<PageOrder>& orders, std::vector<std::byte>& bytes) {
-  for (const PageOrder& order : orders) {
-    const Record record{order.page, order.key};
+Record record_of(const PageOrder& order) {
+  return {order.page, order.key};
+}
+Record record_of(const StateOrder& order) {
+  return {order.state, order.key};
+}
+
+template <class Order>
+void append_list(const std::vector<Order>& orders, std::vector<std::byte>& bytes) {
+  for (const Order& order : orders) {
+    const Record record = record_of(order);
     const auto* from = reinterpret_cast<const std::byte*>(&record);
     bytes.insert(bytes.end(), from, from + sizeof(record));
   }
 }
 
-// False if one names an invalid page.
-bool take_orders(std::span<const std::byte>& bytes, size_t count, int pages,
-                 std::vector<PageOrder>& orders) {
+// False if one names an invalid page or state; there are `most` of them.
+template <class Order>
+bool take_orders(std::span<const std::byte>& bytes, size_t count, int most,
+                 std::vector<Order>& orders) {
   for (size_t i = 0; i < count; ++i) {
     Record record;
     std::memcpy(&record, bytes.data(), sizeof(record));
     bytes = bytes.subspan(sizeof(record));
-    if (record.page < 0 || record.page >= pages) return false;
-    orders.push_back({record.page, record.key});
+    if (record.number < 0 || record.number >= most) return false;
+    orders.push_back({record.number, record.key});
   }
   return true;
 }
@@ -48,7 +65,9 @@ Error broken_orders() {
 
 void PageOrders::clear() {
   saves.clear();
+  state_saves.clear();
   loads.clear();
+  state_loads.clear();
 }
 
 PageOutcome least_of(PageOutcome a, PageOutcome b) {
@@ -56,16 +75,20 @@ PageOutcome least_of(PageOutcome a, PageOutcome b) {
 }
 
 size_t page_orders_bytes_max() {
-  return sizeof(OrdersHeader) + (kPageSavesMax + kPageLoadsMax) * sizeof(Record);
+  return sizeof(OrdersHeader) +
+         (kPageSavesMax + kStateSavesMax + kPageLoadsMax + kStateLoadsMax) * sizeof(Record);
 }
 
 void append_page_orders(const PageOrders& orders, std::vector<std::byte>& bytes) {
-  const OrdersHeader header{static_cast<uint32_t>(orders.saves.size()),
-                            static_cast<uint32_t>(orders.loads.size())};
+  const OrdersHeader header{
+      static_cast<uint16_t>(orders.saves.size()), static_cast<uint16_t>(orders.state_saves.size()),
+      static_cast<uint16_t>(orders.loads.size()), static_cast<uint16_t>(orders.state_loads.size())};
   const auto* from = reinterpret_cast<const std::byte*>(&header);
   bytes.insert(bytes.end(), from, from + sizeof(header));
   append_list(orders.saves, bytes);
+  append_list(orders.state_saves, bytes);
   append_list(orders.loads, bytes);
+  append_list(orders.state_loads, bytes);
 }
 
 Result<std::span<const std::byte>> take_page_orders(std::span<const std::byte> bytes,
@@ -75,10 +98,13 @@ Result<std::span<const std::byte>> take_page_orders(std::span<const std::byte> b
   if (bytes.size() < sizeof(header)) return broken_orders();
   std::memcpy(&header, bytes.data(), sizeof(header));
   bytes = bytes.subspan(sizeof(header));
-  if (header.saves > kPageSavesMax || header.loads > kPageLoadsMax) return broken_orders();
-  if (bytes.size() < (header.saves + header.loads) * sizeof(Record)) return broken_orders();
-  if (!take_orders(bytes, header.saves, limits.pages, orders.saves)) return broken_orders();
-  if (!take_orders(bytes, header.loads, limits.pages, orders.loads)) return broken_orders();
+  if (!header.is_sound() || bytes.size() < header.orders() * sizeof(Record)) return broken_orders();
+  const bool are_sound =
+      take_orders(bytes, header.saves, limits.pages, orders.saves) &&
+      take_orders(bytes, header.state_saves, limits.states, orders.state_saves) &&
+      take_orders(bytes, header.loads, limits.pages, orders.loads) &&
+      take_orders(bytes, header.state_loads, limits.states, orders.state_loads);
+  if (!are_sound) return broken_orders();
   return bytes;
 }
 

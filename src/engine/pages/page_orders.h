@@ -1,7 +1,8 @@
-// PageOrders: rank 0's orders to every rank of every stage about pages of state, executed before a
-// step is computed: pages to save on each rank's disk, then pages to load from it. Part of a Step;
-// most steps have none, and none do if rank 0 keeps nothing on disk. The outcome returns to rank 0
-// with the step's work and result.
+// PageOrders: rank 0's orders to every rank of every stage about pages of state and states of
+// recurrent layers, executed before a step is computed: those to save on each rank's disk, pages
+// first, then those to load from it, again pages first. Part of a Step; most steps have none, and
+// none do if rank 0 keeps nothing on disk. The outcome returns to rank 0 with the step's work and
+// result.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +19,38 @@ namespace lockstep {
 // Per step. As many saves as a store has memory for at once.
 inline constexpr size_t kPageSavesMax = kStagedPagesMax;
 inline constexpr size_t kPageLoadsMax = 16;
+// A state is as large as many pages.
+inline constexpr size_t kStateSavesMax = 1;
+inline constexpr size_t kStateLoadsMax = 1;
 
 struct PageOrder {
   int32_t page = 0;
   PageKey key{};
 };
 
+struct StateOrder {
+  int32_t state = 0;
+  PageKey key{};  // of the page where it ends
+};
+
 struct PageOrders {
   std::vector<PageOrder> saves;
+  std::vector<StateOrder> state_saves;
   std::vector<PageOrder> loads;
+  std::vector<StateOrder> state_loads;
 
-  bool empty() const { return saves.empty() && loads.empty(); }
+  bool empty() const {
+    return saves.empty() && state_saves.empty() && loads.empty() && state_loads.empty();
+  }
   void clear();
 };
 
-// How many of the orders, counted from the first, all ranks asked have executed.
+// How many of the orders to save and to load, counted from the first, all ranks asked have
+// executed.
 struct PageOutcome {
   static constexpr int32_t kNoStore = -1;  // at least one rank has none
+  static constexpr auto kSavesMax = static_cast<int32_t>(kPageSavesMax + kStateSavesMax);
+  static constexpr auto kLoadsMax = static_cast<int32_t>(kPageLoadsMax + kStateLoadsMax);
 
   int32_t saved = 0;
   int32_t loaded = 0;

@@ -3,14 +3,17 @@
 // model or another placement. Files are independent of ranks (engine/pages/page_file.h): a rank
 // reads its blocks from all existing files of a page.
 //
+// A store keeps files of one kind: pages, or states of recurrent layers, each found by the key of
+// the page where it ends. All that is said of pages below holds for states too.
+//
 // Only a cache: on any failure a page counts as missing and is computed. Broken files are removed,
 // least recently used ones too when the folder is full, and a disk that hangs or refuses turns the
 // store off.
 //
 // Used by a rank's engine, from its one thread. An internal thread does all disk access; only
 // load() and flush() wait for it, with a deadline, and the destructor briefly. All memory is
-// bounded: pages wait for the disk in page_staging_bytes(), and the index has kPageFilesMax
-// entries. It does not decide what is saved, loaded or kept.
+// bounded: pages wait for the disk in page_staging_bytes(), states in state_staging_bytes(), and
+// the index has kPageFilesMax entries. It does not decide what is saved, loaded or kept.
 #pragma once
 
 #include <chrono>
@@ -24,6 +27,7 @@
 
 #include "base/crypto/secrets.h"
 #include "base/result.h"
+#include "engine/pages/page_file.h"
 #include "engine/pages/page_store_counts.h"
 #include "model/load/page_shape.h"
 
@@ -44,6 +48,7 @@ struct PageStoreOptions {
   uint64_t bytes_max = 0;        // for all its content, of all models and processes
   Digest model{};                // model_identity() of engine/run/model_identity.h
   PageShape shape;               // this rank's part of a page
+  PageFileKind kind = PageFileKind::kPage;
   // Called by the disk thread when has_room() may have become true, or pages written by other
   // processes have been found. Must be short and not call the store.
   std::function<void()> on_saved;

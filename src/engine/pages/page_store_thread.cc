@@ -29,7 +29,8 @@ Status read_page(PageFolder& folder, const PageKey& key, const std::vector<PageS
 PageStoreThread::PageStoreThread(PageStoreOptions store_options)
     : options(std::move(store_options)), index(options.shape) {
   const size_t page_bytes = options.shape.page_bytes();
-  slots.resize(staged_pages(page_bytes));
+  const bool has_states = options.kind == PageFileKind::kState;
+  slots.resize(has_states ? staged_states(page_bytes) : staged_pages(page_bytes));
   for (Slot& slot : slots) slot.bytes.resize(page_bytes);
   load.bytes.resize(page_bytes);
 }
@@ -38,7 +39,8 @@ void PageStoreThread::run() {
   auto folder = PageFolder::open({.folder = options.folder,
                                   .bytes_max = options.bytes_max,
                                   .model = options.model,
-                                  .block_bytes = options.shape.block_bytes});
+                                  .block_bytes = options.shape.block_bytes,
+                                  .kind = options.kind});
   Lock lock(mutex);
   opened = folder.ok() ? Status(Ok{}) : Status(folder.error());
   if (folder.ok()) {

@@ -20,7 +20,7 @@ StateCache::StateCache(int states, int sequences, int pages) {
 }
 
 int32_t StateCache::take() {
-  if (free_.empty()) evict();
+  LOCKSTEP_CHECK(!free_.empty());
   const int32_t state = free_.back();
   free_.pop_back();
   uses_[static_cast<size_t>(state)] = 1;
@@ -28,7 +28,7 @@ int32_t StateCache::take() {
 }
 
 // Rare, and there are few states.
-void StateCache::evict() {
+int32_t StateCache::oldest_snapshot() const {
   int32_t oldest = kNone;
   for (size_t state = 0; state < uses_.size(); ++state) {
     if (pages_of_states_[state] == kNone || uses_[state] > 1) continue;
@@ -36,7 +36,7 @@ void StateCache::evict() {
     oldest = static_cast<int32_t>(state);
   }
   LOCKSTEP_CHECK(oldest != kNone);  // the running sequences need fewer than there are
-  detach(pages_of_states_[static_cast<size_t>(oldest)]);
+  return page_of(oldest);
 }
 
 void StateCache::lend() {

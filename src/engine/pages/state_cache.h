@@ -23,8 +23,11 @@ class StateCache {
   StateCache(int states, int sequences, int pages);
 
   bool is_needed() const { return !uses_.empty(); }
-  // A state with one use, which may be overwritten.
+  // A state with one use, which may be overwritten. There must be a free one: if there is none,
+  // the oldest snapshot must be detached first.
   int32_t take();
+  // The page whose snapshot was used least recently, among those that no sequence continues.
+  int32_t oldest_snapshot() const;
   void hold(int32_t state);
   void drop(int32_t state);
   bool is_shared(int32_t state) const { return uses_[static_cast<size_t>(state)] > 1; }
@@ -38,6 +41,8 @@ class StateCache {
   int32_t of_page(int32_t page) const {
     return is_needed() ? states_of_pages_[static_cast<size_t>(page)] : kNone;
   }
+  // The page that `state` is the snapshot of, or kNone.
+  int32_t page_of(int32_t state) const { return pages_of_states_[static_cast<size_t>(state)]; }
   // Takes a use of `state` over; a page that has a snapshot keeps that one.
   void attach(int32_t page, int32_t state);
   // The page leaves the tree, or its snapshot is not worth keeping.
@@ -48,8 +53,6 @@ class StateCache {
   int free_states() const { return static_cast<int>(free_.size()); }
 
  private:
-  void evict();
-
   std::vector<int32_t> free_;
   std::vector<int32_t> uses_;             // (states)
   std::vector<int32_t> pages_of_states_;  // (states) that it is the snapshot of, or kNone

@@ -17,7 +17,9 @@ void ModelEngine::begin_epoch() {
                          .result_bytes_max = result_bytes_max(stage_limits_),
                          .in_flight_max = steps_in_flight_max(limits_.stages)});
   // Pages of another epoch are forgotten: a rank may have been lost while saving one.
-  if (store_) store_->begin_epoch();
+  for (PageStore* store : {store_.get(), state_store_.get()}) {
+    if (store) store->begin_epoch();
+  }
   failed_saves_ = 0;
   save_again_ = {};
   scheduler_ = std::make_unique<Scheduler>(limits_, disk_ ? &*disk_ : nullptr);
@@ -29,7 +31,7 @@ void ModelEngine::begin_epoch() {
     choice_leader_ = std::make_unique<ChoiceLeader>(*grammars_, config.vocab_size);
   }
   step_.reserve(model_->limits());
-  message_.reserve(plain_step_bytes_max(model_->limits()) + (store_ ? page_orders_bytes_max() : 0));
+  message_.reserve(plain_step_bytes_max(model_->limits()) + (disk_ ? page_orders_bytes_max() : 0));
 }
 
 Status ModelEngine::rejoin(Group world) {
@@ -100,7 +102,7 @@ Status ModelEngine::stop_others() {
 Status ModelEngine::stop_here() {
   TRY(pass_on_as_it_is());
   TRY(pipeline_->flush());
-  flush_store();
+  flush_at_stop();
   return Ok{};
 }
 

@@ -66,8 +66,8 @@ class ModelEngine final : public Engine {
                     std::shared_ptr<const WeightSource> source);
   void make_sampler();
   // Serving continues without one if it cannot be opened, with a warning.
-  void open_store(const EngineOptions& options);
-  Result<std::unique_ptr<PageStore>> make_store(const EngineOptions& options);
+  void open_stores(const EngineOptions& options);
+  Status make_stores(const EngineOptions& options);
 
   Status lead(const EventSink& sink);
   // True if a stop is among the other threads' requests; kCancelled to leave the epoch.
@@ -88,14 +88,15 @@ class ModelEngine final : public Engine {
   // This rank's part of it.
   Status measure();
 
-  // When there is no other work: orders a page to be saved, false if there is none.
+  // When there is no other work: orders a page or a state to be saved, false if there is none.
   Result<bool> begin_save(const EventSink& events);
   // Until something comes in, or it is time to retry a failed save.
   void idle();
   // Before a stop: saves what is not on disk yet, as time allows.
   Status save_rest(const EventSink& events);
-  // Waits until saved pages are on disk, unless the disk hangs.
-  void flush_store();
+  // Waits until what is saved is on disk, unless the disk hangs.
+  Status flush_stores(std::chrono::milliseconds time);
+  void flush_at_stop();
   // Executes the orders for pages of step_ on this stage. `before`: the outcome of earlier stages.
   Result<PageOutcome> move_pages(const PageOutcome& before);
 
@@ -125,10 +126,12 @@ class ModelEngine final : public Engine {
   std::atomic<uint64_t> draft_steps_{0}, draft_guesses_{0}, draft_right_{0};
   SchedulerLimits limits_;
   Inbox inbox_;
-  std::unique_ptr<PageStore> store_;  // null: none; destroyed before the inbox, which it wakes
-  std::optional<StoreDisk> disk_;     // for rank 0's store
-  bool has_warned_ = false;           // that other ranks lack a store
-  int failed_saves_ = 0;              // in a row, since another rank had no room
+  // For pages, and for states of recurrent layers. Null: none; destroyed before the inbox, which
+  // they wake.
+  std::unique_ptr<PageStore> store_, state_store_;
+  std::optional<StoreDisk> disk_;                       // for rank 0's stores
+  bool has_warned_ = false;                             // that other ranks lack a store
+  int failed_saves_ = 0;                                // in a row, since another rank had no room
   std::chrono::steady_clock::time_point save_again_{};  // the earliest time
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<StepBudget> budget_;

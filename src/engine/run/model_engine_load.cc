@@ -66,7 +66,7 @@ Status ModelEngine::load(const EngineOptions& options) {
   }
   TRY(load_model(options, opened, quantising ? quantising : opened.source));
   make_sampler();
-  open_store(options);
+  open_stores(options);
   grammar_maker_ =
       std::make_unique<GrammarMaker>(tokenizer_place(spec.model), [this] { inbox_.wake(); });
   begin_epoch();
@@ -116,25 +116,29 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
 }
 
 // A broken disk is no reason not to serve.
-void ModelEngine::open_store(const EngineOptions& options) {
-  const bool has_part = model_->page_shape().page_bytes() > 0;  // false: the rank has no heads
-  if (options.cache_disk_bytes > 0 && model_->config().delta) {
-    log_info(
-        "pages of state are not kept on disk: this model has recurrent layers, whose states "
-        "lockstep keeps in memory only");
-  } else if (options.cache_disk_bytes > 0 && has_part) {
-    auto store = make_store(options);
-    if (store.ok()) {
-      store_ = std::move(store.value());
-      disk_.emplace(*store_);
-    } else {
-      log_warn("pages of state are not kept on disk: {}", store.error().message);
+void ModelEngine::open_stores(const EngineOptions& options) {
+  const bool has_part =  // false: the rank has no heads
+      model_->page_shape().page_bytes() + model_->recurrent_shape().page_bytes() > 0;
+  bool has_failed = false;
+  if (options.cache_disk_bytes > 0 && has_part) {
+    const Status made = make_stores(options);
+    has_failed = !made.ok();
+    if (has_failed) {
+      store_.reset();
+      state_store_.reset();
+      log_warn("pages of state are not kept on disk: {}", made.error().message);
     }
   }
-  mover_.emplace(*model_, store_.get());
+  // With recurrent layers pages are of no use without states, of which rank 0 must have a part.
+  const bool can_decide = model_->config().delta ? state_store_ != nullptr : store_ != nullptr;
+  if (can_decide) disk_.emplace(store_.get(), state_store_.get());
+  if (options.cache_disk_bytes > 0 && pipeline_->is_leader() && !can_decide && !has_failed) {
+    log_info("state is not kept on disk: rank 0, which knows what is there, has no part of it");
+  }
+  mover_.emplace(*model_, PageMover::Stores{store_.get(), state_store_.get()});
 }
 
-Result<std::unique_ptr<PageStore>> ModelEngine::make_store(const EngineOptions& options) {
+Status ModelEngine::make_stores(const EngineOptions& options) {
   if (!pipeline_->group().is_exact()) {
     return Error{ErrorCode::kUnsupported,
                  "with sums that are rounded on the wire they depend on how the model is cut"};
@@ -142,11 +146,19 @@ Result<std::unique_ptr<PageStore>> ModelEngine::make_store(const EngineOptions& 
   GroupSpec spec = options.spec;
   spec.draft_layer = model_->config().has_draft_layer();
   const auto model = TRY(model_identity(spec));
-  return PageStore::open({.folder = options.cache_folder,
-                          .bytes_max = options.cache_disk_bytes,
-                          .model = model,
-                          .shape = model_->page_shape(),
-                          .on_saved = [this] { inbox_.wake(); }});
+  const auto open = [&](const PageShape& shape,
+                        PageFileKind kind) -> Result<std::unique_ptr<PageStore>> {
+    if (shape.page_bytes() == 0) return std::unique_ptr<PageStore>();
+    return PageStore::open({.folder = options.cache_folder,
+                            .bytes_max = options.cache_disk_bytes,
+                            .model = model,
+                            .shape = shape,
+                            .kind = kind,
+                            .on_saved = [this] { inbox_.wake(); }});
+  };
+  store_ = TRY(open(model_->page_shape(), PageFileKind::kPage));
+  state_store_ = TRY(open(model_->recurrent_shape(), PageFileKind::kState));
+  return Ok{};
 }
 
 void ModelEngine::make_sampler() {

@@ -71,7 +71,7 @@ Status ModelEngine::save_rest(const EventSink& events) {
       has_flushed = false;
     } else {
       const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
-      if (std::exchange(has_flushed, true) || !store_->flush(left).ok()) break;
+      if (std::exchange(has_flushed, true) || !flush_stores(left).ok()) break;
     }
     while (scheduler_->steps_in_flight() > 0) {
       TRY(pipeline_->wait_for_result([] { return false; }));
@@ -82,9 +82,17 @@ Status ModelEngine::save_rest(const EventSink& events) {
   return Ok{};
 }
 
-void ModelEngine::flush_store() {
-  if (!store_) return;
-  if (const Status flushed = store_->flush(kFlushMax); !flushed.ok()) {
+Status ModelEngine::flush_stores(milliseconds time) {
+  const auto end = Clock::now() + time;
+  for (PageStore* store : {store_.get(), state_store_.get()}) {
+    const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
+    if (store) TRY(store->flush(std::max(milliseconds(0), left)));
+  }
+  return Ok{};
+}
+
+void ModelEngine::flush_at_stop() {
+  if (const Status flushed = flush_stores(kFlushMax); !flushed.ok()) {
     log_warn("not all pages of state were saved: {}", flushed.error().message);
   }
 }

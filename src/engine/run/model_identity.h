@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-// Increment when the same tokens give other bits: the order of additions, the layout of a page.
+// Increment when the same tokens give other bits: the order of additions, the layout of a page or
+// of a state of recurrent layers.
 inline constexpr int kPageFormat = 2;
 
 // Covers, for each file with weights, its name in the folder and, if it is in a hub's cache, the

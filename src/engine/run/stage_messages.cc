@@ -76,10 +76,11 @@ std::optional<PageOutcome> take_outcome(std::span<const std::byte>& message) {
   const size_t rest = message.size() - sizeof(pages);
   std::memcpy(&pages, message.data() + rest, sizeof(pages));
   message = message.first(rest);
-  const auto is_sound = [](int32_t count, size_t most) {
-    return count >= PageOutcome::kNoStore && count <= static_cast<int32_t>(most);
+  const auto is_sound = [](int32_t count, int32_t most) {
+    return count >= PageOutcome::kNoStore && count <= most;
   };
-  if (!is_sound(pages.saved, kPageSavesMax) || !is_sound(pages.loaded, kPageLoadsMax)) {
+  if (!is_sound(pages.saved, PageOutcome::kSavesMax) ||
+      !is_sound(pages.loaded, PageOutcome::kLoadsMax)) {
     return std::nullopt;
   }
   return pages;

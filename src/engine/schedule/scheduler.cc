@@ -193,7 +193,8 @@ void Scheduler::admit() {
 // The last token of a prompt is always computed: the choice of the next one needs its logits.
 void Scheduler::take_over_pages() {
   for (const auto& sequence : running_) {
-    if (sequence->unfed() <= 1 || !sequence->may_take_over()) continue;
+    const bool may_take_over = sequence->may_take_over() && !sequence->is_loading;
+    if (sequence->unfed() <= 1 || !may_take_over) continue;
     const int positions =
         pages_.take_over(sequence->pages, sequence->tokens, sequence->prompt_size() - 1);
     if (positions <= sequence->fed) continue;
@@ -294,7 +295,8 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
   const auto pages = sequence.pages.state.pages();
   const int known = static_cast<int>(sequence.tokens.size()), first_row = batch.token_count();
   const int begin = sequence.fed;
-  pages_.plan_states(sequence.pages, {.begin = sequence.fed, .end = end, .known = known}, batch);
+  pages_.plan_states(sequence.pages, {.begin = begin, .end = end, .known = known}, batch,
+                     step.pages);
   batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
   int outputs = 0, hidden_outputs = 0;
   for (int position = sequence.fed; position < end; ++position) {
@@ -353,7 +355,7 @@ Status Scheduler::complete(std::span<const SampledToken> choices, std::span<cons
   complete_orders(step, moved);
   take_drafted(step, drafted, events);
   for (const Planned& planned : step.sequences) {
-    if (planned.loads > 0) continue;
+    if (planned.is_load()) continue;
     Sequence& sequence = *planned.sequence;
     const auto own_choices = choices.first(static_cast<size_t>(planned.outputs));
     const auto own_hidden = hidden.first(static_cast<size_t>(planned.hidden_outputs) * width);
@@ -372,6 +374,7 @@ Status Scheduler::complete(std::span<const SampledToken> choices, std::span<cons
   step.sequences.clear();
   step.draft_rows.clear();
   step.save.reset();
+  step.state_save.reset();
   spare_.push_back(std::move(step));
   return Ok{};
 }

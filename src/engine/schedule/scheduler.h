@@ -9,6 +9,9 @@
 // Pages on disk are loaded in the same way: a sequence whose next pages are there takes part in a
 // step that loads some of them on every rank, and computes those that could not be loaded. Pages
 // are saved when there is nothing else to do, and when they are evicted from memory (page_cache.h).
+// With recurrent layers a sequence loads pages up to the last state that is on disk, in as many
+// steps as it takes, and then that state. If a rank cannot load one of them, the sequence goes on
+// from where it began to load.
 //
 // If few sequences decode and there is no other work, the next tokens of each are guessed
 // (prompt_lookup.h) and computed together. The choice after each guess is the same as without
@@ -102,12 +105,12 @@ class Scheduler {
   bool plan(Step& step, const StepBudget* budget = nullptr);
   // Reports RequestEvent::Progress of the requests that begin with the last planned step.
   void report_begun(const EventSink& events);
-  // For when there is no other work: fills `step` with the order to save a page, if there is one
-  // and the disk has room for it.
+  // For when there is no other work: fills `step` with the order to save a page or a state, if
+  // there is one and the disk has room for it.
   bool plan_save(Step& step);
   // Whether a save failed since the last call because a rank had no room: worth a retry later.
   bool take_save_failed() { return std::exchange(save_failed_, false); }
-  bool has_unsaved() const { return pages_.unsaved_pages() > 0; }
+  bool has_unsaved() const { return pages_.unsaved_pages() + pages_.unsaved_states() > 0; }
 
   // The shape of the last planned step.
   StepShape shape() const { return shape_; }
@@ -141,7 +144,7 @@ class Scheduler {
     bool is_begun = false;        // its turn has come
     bool is_started = false;      // its start was reported
     int steps_in_flight = 0;
-    bool is_loading = false;      // a step in flight loads its next pages
+    bool is_loading = false;      // steps load its next pages
     bool waits_for_disk = false;  // its next pages will be loaded by a later step
     uint64_t last_step = 0;       // the number of the last step that included it
     // Nothing is planned or reported any more; its pages and its place are freed once no step in
@@ -173,15 +176,18 @@ class Scheduler {
     int hidden_outputs;
     int drafts;     // guesses after the last known token
     bool by_layer;  // the draft layer makes them
-    int loads;      // pages; then there are no tokens
+    int loads;      // pages
+    bool loads_state = false;
 
+    bool is_load() const { return loads > 0 || loads_state; }  // then there are no tokens
     int first_guess() const { return first_row + end - begin - drafts; }  // of the batch
   };
 
   struct PlannedStep {
     std::vector<Planned> sequences;
-    std::optional<PageOrder> save;     // if there was no other work
-    std::vector<uint64_t> draft_rows;  // the request of each row of the draft layer's logits
+    std::optional<PageOrder> save;         // if there was no other work
+    std::optional<StateOrder> state_save;  // the same
+    std::vector<uint64_t> draft_rows;      // the request of each row of the draft layer's logits
   };
 
   void admit();
@@ -189,10 +195,15 @@ class Scheduler {
   // In scheduler_disk.cc.
   void plan_loads(bool is_beside, Step& step, PlannedStep& planned);
   bool may_load(const Sequence& sequence) const;
+  void plan_page_loads(Sequence& sequence, int& room, Step& step, PlannedStep& planned);
+  void plan_resume(Sequence& sequence, int& room, Step& step, PlannedStep& planned);
   void add_loads(Sequence& sequence, int pages, Step& step, PlannedStep& planned);
-  // Returns how many of the successful loads are left for the sequences after it.
-  int complete_loads(const Planned& planned, int loaded);
+  void complete_loads(const PlannedStep& step, int loaded);
+  void forget_on_disk(const CachedPages& pages, int next, bool is_missing);
+  void end_loads(Sequence& sequence, int pages);
+  void end_resume(Sequence& sequence, bool is_whole, bool has_state);
   void complete_orders(const PlannedStep& step, PageOutcome moved);
+  void close_disk();
   // Returns how many sequences decode, in this step or another.
   int plan_decoding(Step& step, PlannedStep& planned, const StepBudget* budget);
   void plan_prompts(int tokens_max, Step& step, PlannedStep& planned);

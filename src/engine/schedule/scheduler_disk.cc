@@ -8,11 +8,18 @@ namespace lockstep {
 
 bool Scheduler::plan_save(Step& step) {
   step.clear();
-  const std::optional<PageOrder> save = pages_.has_disk() ? pages_.take_unsaved() : std::nullopt;
-  if (!save) return false;
-  step.pages.saves.push_back(*save);
+  if (!pages_.has_disk()) return false;
   PlannedStep planned = take_spare();
-  planned.save = save;
+  planned.state_save = pages_.take_unsaved_state();
+  if (!planned.state_save) planned.save = pages_.take_unsaved();
+  // The pages before it may turn out to be on disk.
+  if (!planned.save && !planned.state_save) planned.state_save = pages_.take_unsaved_state();
+  if (planned.state_save) step.pages.state_saves.push_back(*planned.state_save);
+  if (planned.save) step.pages.saves.push_back(*planned.save);
+  if (step.pages.empty()) {
+    spare_.push_back(std::move(planned));
+    return false;
+  }
   shape_ = {};
   ++steps_planned_;
   in_flight_.push_back(std::move(planned));
@@ -28,28 +35,59 @@ void Scheduler::plan_loads(bool is_beside, Step& step, PlannedStep& planned) {
   const size_t page_bytes = std::max<size_t>(pages_.disk_page_bytes(), 1);
   auto room = static_cast<int>(std::clamp<size_t>(bytes / page_bytes, 1, kPageLoadsMax));
   for (const auto& sequence : running_) {
-    if (!may_load(*sequence) || waits(*sequence, nullptr)) continue;
-    const int found = pages_.count_on_disk(sequence->pages, sequence->prompt_size() - 1);
-    const int count = std::min(found, room);
-    sequence->waits_for_disk = found > 0 && count == 0;
-    if (count == 0) continue;
-    add_loads(*sequence, count, step, planned);
-    room -= count;
+    if (!may_load(*sequence)) continue;
+    if (limits_.states > 0) {
+      plan_resume(*sequence, room, step, planned);
+    } else {
+      plan_page_loads(*sequence, room, step, planned);
+    }
   }
 }
 
 // All of its state is in the tree, and no step in flight continues it.
 bool Scheduler::may_load(const Sequence& sequence) const {
+  if (sequence.steps_in_flight > 0 || !sequence.may_take_over()) return false;
+  if (sequence.is_loading) return true;  // the rest
   const int known = sequence.pages.in_tree;
-  return sequence.unfed() > 1 && sequence.may_take_over() && sequence.steps_in_flight == 0 &&
-         sequence.fed == known * kPagePositions &&
-         sequence.pages.state.pages().size() == static_cast<size_t>(known);
+  return sequence.unfed() > 1 && sequence.fed == known * kPagePositions &&
+         sequence.pages.state.pages().size() == static_cast<size_t>(known) &&
+         !waits(sequence, nullptr);
 }
 
 // From here on the pages count as fed, but not as completed.
+void Scheduler::plan_page_loads(Sequence& sequence, int& room, Step& step, PlannedStep& planned) {
+  const int found = pages_.count_on_disk(sequence.pages, sequence.prompt_size() - 1);
+  const int count = std::min(found, room);
+  sequence.waits_for_disk = found > 0 && count == 0;
+  if (count == 0) return;
+  room -= count;
+  sequence.fed += count * kPagePositions;
+  add_loads(sequence, count, step, planned);
+}
+
+// The same for all pages up to the state.
+void Scheduler::plan_resume(Sequence& sequence, int& room, Step& step, PlannedStep& planned) {
+  CachedPages& pages = sequence.pages;
+  const auto may_load_state = [&] { return step.pages.state_loads.size() < kStateLoadsMax; };
+  if (!sequence.is_loading) {
+    if (!pages_.begin_resume(pages, sequence.tokens, sequence.prompt_size() - 1)) return;
+    sequence.is_loading = true;
+    sequence.fed = pages.resume.pages * kPagePositions;
+  }
+  const int missing = pages_.share_resumed(pages, sequence.tokens);
+  const int count = std::min(missing, room);
+  const bool loads_state = count == missing && may_load_state();
+  if (count == 0 && !loads_state) return;  // others load in this step
+  room -= count;
+  add_loads(sequence, count, step, planned);
+  if (!loads_state) return;
+  pages_.load_state(pages, step.pages);
+  planned.sequences.back().loads_state = true;
+}
+
 void Scheduler::add_loads(Sequence& sequence, int pages, Step& step, PlannedStep& planned) {
   const auto first = static_cast<size_t>(sequence.pages.in_tree);
-  const int end = sequence.fed + pages * kPagePositions;
+  const int end = (sequence.pages.in_tree + pages) * kPagePositions;
   pages_.grow(sequence.pages, end, step.pages);
   const auto numbers = sequence.pages.state.pages();
   for (size_t i = first; i < numbers.size(); ++i) {
@@ -62,45 +100,91 @@ void Scheduler::add_loads(Sequence& sequence, int pages, Step& step, PlannedStep
                                .outputs = 0,
                                .hidden_outputs = 0,
                                .drafts = 0,
+                               .by_layer = false,
                                .loads = pages});
-  sequence.fed = end;
   sequence.is_loading = true;
   sequence.last_step = steps_planned_;
   ++sequence.steps_in_flight;
 }
 
 void Scheduler::complete_orders(const PlannedStep& step, PageOutcome moved) {
-  if (moved.lacks_store()) pages_.close_disk();
-  if (step.save && moved.saved == 0) {
-    pages_.set_unsaved(*step.save);
-    save_failed_ = true;
-  }
-  int loaded = std::max(0, moved.loaded);
-  bool has_failed = false;
-  for (const Planned& planned : step.sequences) {
-    if (planned.loads == 0) continue;
-    // The first page that some rank could not load; later ones were not tried.
-    if (loaded < planned.loads && !std::exchange(has_failed, true)) {
-      const CachedPages& pages = planned.sequence->pages;
-      const int begin = planned.end / kPagePositions - planned.loads;
-      pages_.forget_on_disk(pages.keys[static_cast<size_t>(begin + loaded)]);
-    }
-    loaded = complete_loads(planned, loaded);
+  if (moved.lacks_store()) close_disk();
+  const bool has_failed = (step.save || step.state_save) && moved.saved == 0;
+  if (has_failed && step.save) pages_.set_unsaved(*step.save);
+  if (has_failed && step.state_save) pages_.set_unsaved(*step.state_save);
+  save_failed_ = save_failed_ || has_failed;
+  complete_loads(step, std::max(0, moved.loaded));
+}
+
+// Sequences whose loads are in flight follow when these are completed.
+void Scheduler::close_disk() {
+  pages_.close_disk();
+  for (const auto& sequence : running_) {
+    const bool waits_for_more = sequence->is_loading && sequence->steps_in_flight == 0;
+    if (waits_for_more) end_resume(*sequence, false, false);
   }
 }
 
-int Scheduler::complete_loads(const Planned& planned, int loaded) {
-  Sequence& sequence = *planned.sequence;
-  const int own = std::min(planned.loads, loaded);
-  const int positions = own * kPagePositions;
-  --sequence.steps_in_flight;
+// Forgets the first page or state that some rank could not load; later ones were not tried.
+void Scheduler::complete_loads(const PlannedStep& step, int loaded) {
+  int all_pages = 0;
+  for (const Planned& planned : step.sequences) all_pages += planned.loads;
+  int pages_left = std::min(loaded, all_pages), states_left = loaded - pages_left;
+  bool has_failed = false;
+  for (const Planned& planned : step.sequences) {
+    if (!planned.is_load()) continue;
+    Sequence& sequence = *planned.sequence;
+    const CachedPages& pages = sequence.pages;
+    const int own = std::min(planned.loads, pages_left);
+    const bool has_state = planned.loads_state && states_left > 0;
+    const bool is_whole = own == planned.loads && has_state == planned.loads_state;
+    if (!is_whole && !std::exchange(has_failed, true)) {
+      forget_on_disk(pages, pages.in_tree + own, own < planned.loads);
+    }
+    pages_left -= own;
+    states_left -= has_state ? 1 : 0;
+    --sequence.steps_in_flight;
+    end_loads(sequence, own);
+    if (limits_.states > 0) end_resume(sequence, is_whole, planned.loads_state);
+    if (sequence.is_cancelled) remove(sequence);
+  }
+}
+
+// `next`: the first page that was not loaded, which some rank lacks if `is_missing`. With recurrent
+// layers the state after it is of no use, and all pages up to there will be computed again: they
+// are forgotten too, so that ranks that lack more of them save them again.
+void Scheduler::forget_on_disk(const CachedPages& pages, int next, bool is_missing) {
+  const int end = pages.resume.pages;
+  if (end > 0) pages_.forget_state_on_disk(pages.keys[static_cast<size_t>(end) - 1]);
+  if (!is_missing) return;
+  for (int page = next; page < std::max(next + 1, end); ++page) {
+    pages_.forget_on_disk(pages.keys[static_cast<size_t>(page)]);
+  }
+}
+
+// The loaded pages enter the tree. Without recurrent layers they are computed now.
+void Scheduler::end_loads(Sequence& sequence, int pages) {
+  const int begin = sequence.pages.in_tree;
+  const int end = (begin + pages) * kPagePositions;
+  pages_.shrink(sequence.pages, end);
+  pages_.enter(sequence.pages, sequence.tokens, end);
+  pages_.set_saved(sequence.pages, begin);
+  if (limits_.states > 0) return;
   sequence.is_loading = false;
-  sequence.fed = sequence.completed = sequence.completed + positions;
-  sequence.cached += positions;
-  pages_.shrink(sequence.pages, sequence.fed);
-  pages_.enter(sequence.pages, sequence.tokens, sequence.fed);
-  if (sequence.is_cancelled) remove(sequence);
-  return loaded - own;
+  sequence.fed = sequence.completed = end;
+  sequence.cached += pages * kPagePositions;
+}
+
+void Scheduler::end_resume(Sequence& sequence, bool is_whole, bool has_state) {
+  CachedPages& pages = sequence.pages;
+  const int before = pages.resume.pages_before * kPagePositions;
+  const bool continues = has_state && pages_.end_state_load(pages, is_whole);
+  const bool can_go_on = is_whole && !has_state && pages.enters_tree && pages_.has_disk();
+  if (can_go_on) return;  // more are to come
+  if (!continues) pages_.give_up_resume(pages);
+  sequence.is_loading = false;
+  sequence.fed = sequence.completed = continues ? pages.in_tree * kPagePositions : before;
+  sequence.cached += sequence.completed - before;
 }
 
 }  // namespace lockstep

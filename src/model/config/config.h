@@ -115,7 +115,7 @@ struct DeltaConfig {
   bool decays_channels = false;  // each row of a state has a decay of its own
   int low_rank = 0;              // between the matrices of the gate, and of the decays; 0: one each
   bool gates_by_sigmoid = false;  // the output; else by silu
-  float least_decay = 0;         // its logarithm, as Decay::least in device/operations.h; 0: none
+  float least_decay = 0;          // its logarithm, as Decay::least in device/operations.h; 0: none
 
   int decays() const { return decays_channels ? key_dim : 1; }  // of a value head
   int values_per_key() const { return value_heads / key_heads; }

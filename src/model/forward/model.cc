@@ -92,7 +92,10 @@ Status Model::allocate() {
   buffers_ = TRY(allocate_buffers(memory, device_));
   rope_.reserve(memory.tokens_max * 2 * std::max(frequencies_.size(), full_frequencies_.size()));
   if (needs_constants(config_)) write_constants();
-  if (config_.delta) write_delta_norms();
+  if (config_.delta) {
+    write_delta_norms();
+    layer_state_.resize(delta_shape(*config_.delta, cut_, rank_).size);
+  }
   if (config_.streams.count > 1) write_stream_constants();
   return Ok{};
 }

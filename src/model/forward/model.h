@@ -86,6 +86,11 @@ class Model {
   // computed it, in before the passes that use it.
   Status read_page(int32_t page, std::span<std::byte> bytes);
   void write_page(int32_t page, std::span<const std::byte> bytes);
+  // The same for its part of a state of the recurrent layers, by the state's number. Without blocks
+  // if the rank has no such layers, or no heads of them.
+  PageShape recurrent_shape() const;
+  Status read_state(int32_t number, std::span<std::byte> bytes);
+  void write_state(int32_t number, std::span<const std::byte> bytes);
 
   // `passed`: what the previous stage passed on; empty in the first stage. Errors come from
   // check_batch(), the device, the exchanges and between_layers; after one of the last two the
@@ -130,8 +135,12 @@ class Model {
   Status allocate();
   void write_constants();
 
+  // In model_pages.cc.
+  Range page_layers() const;
   template <class Visit>
-  void visit_pieces(int32_t page, Visit visit) const;  // in model_pages.cc
+  void visit_pieces(int32_t page, Visit visit) const;
+  template <class Visit>
+  void visit_states(int32_t number, Visit visit) const;  // in model_states.cc
   void write_batch(const Batch& batch);
   void write_rope(const Batch& batch, std::span<const double> frequencies, Slice table);
   // Leaves the embeddings at `to`, (tokens, hidden).
@@ -255,6 +264,7 @@ class Model {
   bool is_sparse_ = false;   // a token of the batch does not attend to all positions so far
   std::vector<int32_t> places_, own_rows_, page_, slot_;
   std::vector<float> factors_, rope_;
+  std::vector<float> layer_state_;  // a layer's state between the device and a page's order
   std::vector<size_t> embedded_ends_, part_ends_;
   std::vector<std::span<std::byte>> gathered_;
 };

@@ -21,6 +21,14 @@ size_t piece_bytes(KvKind kind, const LayerTraits& layer) {
 
 }  // namespace
 
+// The layers of this rank whose state is in pages; the last ones may use an earlier one's.
+// Recurrent layers among them have none.
+Range Model::page_layers() const {
+  int end = config_.end_with_draft(layers_.end);
+  while (end > layers_.begin && !config_.layer(end - 1).has_state()) --end;
+  return {layers_.begin, end};
+}
+
 // Calls `visit` with the place of each piece in the state and its bytes, in the order of PageShape:
 // for every layer and head the keys, the values, the part of the index if the layer has one, and
 // the bytes of the block that are left.
@@ -28,7 +36,9 @@ template <class Visit>
 void Model::visit_pieces(int32_t page, Visit visit) const {
   const PageShape shape = page_shape();
   const int heads = block_heads(config_);
-  for (int layer = shape.layer_begin; layer < shape.layer_end; ++layer) {
+  const Range layers = page_layers();
+  for (int layer = layers.begin; layer < layers.end; ++layer) {
+    if (config_.layer(layer).is_recurrent()) continue;
     const LayerPages& of = state_.layers[static_cast<size_t>(layer)];
     const StateTraits& state = config_.layer(layer).state;
     const int first = state_shape(state, cut_, rank_).heads.begin;
@@ -54,14 +64,13 @@ PageShape Model::page_shape() const {
   widest.heads = block_heads(config_);
   size_t most_bytes = 0;
   for (const LayerTraits& layer : config_.traits) {
+    if (layer.is_recurrent()) continue;
     most_bytes = std::max(most_bytes, 2 * piece_bytes(kv_, layer) + layer.state.index.bytes(kv_));
   }
   const StateShape state = state_shape(widest, cut_, rank_);
-  // The last layers may have no state of their own.
-  int end = config_.end_with_draft(layers_.end);
-  while (end > layers_.begin && !config_.layer(end - 1).has_state()) --end;
-  return {.layer_begin = layers_.begin,
-          .layer_end = end,
+  const Range layers = page_layers();
+  return {.layer_begin = layers.begin - config_.recurrent_layers(0, layers.begin),
+          .layer_end = layers.end - config_.recurrent_layers(0, layers.end),
           .head_begin = state.heads.begin,
           .head_end = state.heads.end,
           .block_bytes = most_bytes};

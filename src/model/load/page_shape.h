@@ -1,7 +1,11 @@
 // PageShape: the part of a page of sequence state that one rank holds, in terms that do not depend
 // on the model's cut: blocks of one layer and one key/value head, each with keys and then values. A
 // block's content depends only on checkpoint, options and tokens, so a block computed by one rank
-// serves any rank of any placement. Pure functions.
+// serves any rank of any placement.
+//
+// A state of the recurrent layers has such a shape too. Its blocks are of one recurrent layer and
+// one key head of the delta rule: the head's past inputs of the convolutions of queries, keys and
+// values, then the states of its value heads, in floats. Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +15,12 @@
 namespace lockstep {
 
 struct PageShape {
+  // Counted without the recurrent layers; for a state only these are counted.
   int layer_begin = 0;
   int layer_end = 0;
   int head_begin = 0;  // of key/value heads; latent attention has one, shared by all heads
   int head_end = 0;
-  size_t block_bytes = 0;  // keys and values of one layer and head
+  size_t block_bytes = 0;  // of one layer and head
 
   int layers() const { return layer_end - layer_begin; }
   int heads() const { return head_end - head_begin; }
@@ -43,12 +48,21 @@ inline PageShape common_part(const PageShape& a, const PageShape& b) {
 inline constexpr size_t kStagedPagesMax = 4;
 inline constexpr size_t kStagedBytesMax = size_t{256} << 20;
 
-constexpr size_t staged_pages(size_t page_bytes) {
-  return std::clamp(kStagedBytesMax / std::max<size_t>(page_bytes, 1), size_t{1}, kStagedPagesMax);
+// The same for states of recurrent layers, which are much larger.
+inline constexpr size_t kStagedStateBytesMax = size_t{128} << 20;
+
+constexpr size_t staged_pages(size_t page_bytes, size_t bytes_max = kStagedBytesMax) {
+  return std::clamp(bytes_max / std::max<size_t>(page_bytes, 1), size_t{1}, kStagedPagesMax);
+}
+constexpr size_t staged_states(size_t state_bytes) {
+  return staged_pages(state_bytes, kStagedStateBytesMax);
 }
 
 constexpr size_t page_staging_bytes(size_t page_bytes) {
   return (staged_pages(page_bytes) + 2) * page_bytes;
+}
+constexpr size_t state_staging_bytes(size_t state_bytes) {
+  return (staged_states(state_bytes) + 2) * state_bytes;
 }
 
 }  // namespace lockstep

@@ -195,6 +195,51 @@ Shape attention_shape_of(Role role, const ModelConfig& config, const LayerTraits
   }
 }
 
+// Weights of a part of a layer.
+Shape part_shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
+  switch (role) {
+    case Role::kQueryNorm:
+    case Role::kKeyNorm:
+    case Role::kQueryBias:
+    case Role::kKeyBias:
+    case Role::kValueBias:
+    case Role::kQuery:
+    case Role::kKey:
+    case Role::kValue:
+    case Role::kAttentionOut:
+    case Role::kSinks:
+      return attention_shape_of(role, config, layer);
+    case Role::kRouter:
+    case Role::kRouterBias:
+    case Role::kExpertScales:
+    case Role::kExpertGate:
+    case Role::kExpertUp:
+    case Role::kExpertDown:
+    case Role::kSharedGate:
+    case Role::kSharedUp:
+    case Role::kSharedDown:
+    case Role::kExpertGateBias:
+    case Role::kExpertUpBias:
+      return experts_shape_of(role, config);
+    case Role::kLayerEmbedding:
+    case Role::kLayerProjection:
+    case Role::kLayerProjectionNorm:
+    case Role::kLayerInputGate:
+    case Role::kLayerInputOut:
+      return layer_input_shape_of(role, config);
+    case Role::kAttentionStreams:
+    case Role::kAttentionStreamsScale:
+    case Role::kAttentionStreamsBias:
+    case Role::kFeedForwardStreams:
+    case Role::kFeedForwardStreamsScale:
+    case Role::kFeedForwardStreamsBias:
+      return streams_shape_of(role, config);
+    default:
+      return config.delta && layer.is_recurrent() ? delta_shape_of(role, config)
+                                                  : latent_shape_of(role, config);
+  }
+}
+
 Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
   switch (role) {
     case Role::kEmbedding:
@@ -213,20 +258,11 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
     case Role::kDraftTokenNorm:
     case Role::kDraftHiddenNorm:
     case Role::kDraftNorm:
+    case Role::kAttentionOutBias:
+    case Role::kExpertDownBias:
       return vector_of(config.hidden);
     case Role::kDraftInput:
       return {config.hidden, 2 * config.hidden};
-    case Role::kQueryNorm:
-    case Role::kKeyNorm:
-    case Role::kQueryBias:
-    case Role::kKeyBias:
-    case Role::kValueBias:
-    case Role::kQuery:
-    case Role::kKey:
-    case Role::kValue:
-    case Role::kAttentionOut:
-    case Role::kSinks:
-      return attention_shape_of(role, config, layer);
     case Role::kGate:
     case Role::kUp:
       return {layer.ffn, config.hidden};
@@ -234,39 +270,10 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
       return {config.hidden, layer.ffn};
     case Role::kLayerScale:
       return vector_of(1);
-    case Role::kAttentionOutBias:
-    case Role::kExpertDownBias:
-      return vector_of(config.hidden);
-    case Role::kRouter:
-    case Role::kRouterBias:
-    case Role::kExpertScales:
-    case Role::kExpertGate:
-    case Role::kExpertUp:
-    case Role::kExpertDown:
-    case Role::kSharedGate:
-    case Role::kSharedUp:
-    case Role::kSharedDown:
-    case Role::kExpertGateBias:
-    case Role::kExpertUpBias:
-      return experts_shape_of(role, config);
     case Role::kSharedScore:
       return {1, config.hidden};
-    case Role::kLayerEmbedding:
-    case Role::kLayerProjection:
-    case Role::kLayerProjectionNorm:
-    case Role::kLayerInputGate:
-    case Role::kLayerInputOut:
-      return layer_input_shape_of(role, config);
-    case Role::kAttentionStreams:
-    case Role::kAttentionStreamsScale:
-    case Role::kAttentionStreamsBias:
-    case Role::kFeedForwardStreams:
-    case Role::kFeedForwardStreamsScale:
-    case Role::kFeedForwardStreamsBias:
-      return streams_shape_of(role, config);
     default:
-      return config.delta && layer.is_recurrent() ? delta_shape_of(role, config)
-                                                  : latent_shape_of(role, config);
+      return part_shape_of(role, config, layer);
   }
 }
 
