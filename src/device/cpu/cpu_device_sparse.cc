@@ -44,9 +44,10 @@ void CpuDevice::run(const PoolKeys& op) {
   const auto tokens = static_cast<size_t>(op.tokens);
   const int columns = op.pools.head_dim;
   LOCKSTEP_CHECK(op.inputs.head_dim == 2 * columns && kPagePositions % op.pool == 0);
+  const auto biases = static_cast<size_t>(op.pool) * static_cast<size_t>(columns);
   PoolKeyArgs args{.inputs = page_args(op.inputs),
                    .pools = page_args(op.pools),
-                   .bias = floats(op.bias, static_cast<size_t>(op.pool * columns)),
+                   .bias = floats(op.bias, biases),
                    .columns = columns,
                    .pool = op.pool};
   const int32_t* page = ints(op.page, tokens);
