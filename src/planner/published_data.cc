@@ -128,10 +128,7 @@ void add_costs(const Shape& shape, PublishedPoint& point) {
     const double bytes = static_cast<double>(part.count.token_parameters) * bits / 8;
     if (part.weight_class == WeightClass::kHead) {
       head += bytes;
-    } else if (part.weight_class == WeightClass::kRouter ||
-               part.weight_class == WeightClass::kNorms ||
-               part.weight_class == WeightClass::kIndex ||
-               part.weight_class == WeightClass::kStreams) {
+    } else if (is_whole(part.weight_class)) {
       whole += bytes;
     } else {
       cut += bytes;

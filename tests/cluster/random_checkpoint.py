@@ -39,20 +39,25 @@ def random_numbers(count):
     return numbers
 
 
-def write_file(path, shapes, is_hollow):
-    """One safetensors file; the bytes of its tensors."""
+def safetensors_head(tensors):
+    """(the bytes before the tensors, the bytes of these) of a file with such tensors: name -> (dtype, shape, bytes)."""
     header, at = {}, 0
-    for name, shape in shapes.items():
-        end = at + 2 * count_of(shape)
-        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, end]}
-        at = end
+    for name, (dtype, shape, size) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
+        at += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text, at
+
+
+def write_file(path, shapes, is_hollow):
+    """One safetensors file; the bytes of its tensors."""
+    head, size = safetensors_head({name: ("BF16", shape, 2 * count_of(shape)) for name, shape in shapes.items()})
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
+        file.write(head)
         if is_hollow:
-            file.truncate(8 + len(text) + at)
-            return at
+            file.truncate(len(head) + size)
+            return size
         block = random_numbers(1 << 20)  # every tensor starts at another offset of it
         for name, shape in shapes.items():
             left, begin = 2 * count_of(shape), 2 * (zlib.crc32(name.encode()) % 4096)
@@ -60,7 +65,7 @@ def write_file(path, shapes, is_hollow):
                 piece = block[begin:begin + left]
                 file.write(piece)
                 left, begin = left - len(piece), 0
-    return at
+    return size
 
 
 def write_checkpoint(folder, layers, hidden=2048, inner=5632, is_hollow=False, shards=1):

@@ -7,7 +7,7 @@ import shutil
 import struct
 
 from harness import GOLDEN, STORIES
-from random_checkpoint import random_numbers
+from random_checkpoint import random_numbers, safetensors_head
 
 # One for each kind of state that a layer keeps of a sequence.
 KINDS = {
@@ -18,7 +18,6 @@ KINDS = {
     "a recurrent state": "mtp-qwen35-bf16",
     "recurrent states, pools and streams": "glm5next-bf16",
 }
-BYTES = {"BF16": 2, "F32": 4, "I64": 8}
 
 
 def read_tensors(path):
@@ -33,14 +32,9 @@ def read_tensors(path):
 
 
 def write_tensors(path, tensors):
-    header, at = {}, 0
-    for name, (dtype, shape, data) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
-        at += len(data)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
+    head, _ = safetensors_head({name: (dtype, shape, len(data)) for name, (dtype, shape, data) in tensors.items()})
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
+        file.write(head)
         for _, _, data in tensors.values():
             file.write(data)
 

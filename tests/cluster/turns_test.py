@@ -1,5 +1,5 @@
-"""An agent's conversation: each turn repeats everything before it and adds something. What a turn computes is what is new
-and less than a page more, for each kind of state, and also in the first turn after a restart."""
+"""Each turn of a conversation computes the new part of its prompt and less than one page of the old part, for every kind
+of state, and in the first turn after a restart too."""
 
 import os
 import random

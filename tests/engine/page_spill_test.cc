@@ -335,32 +335,18 @@ TEST_CASE("an idle engine saves its pages, and its next epoch loads them") {
   TemporaryFolder folder;
   const GenerateRequest request = logged_generation_of(story_text(300, 1), 10);
   const Answer computed = run_ranks(kStories, {}, {request}).answers[0];
-  const auto group = [](const std::atomic<bool>& cancelled) {
-    return Group({.rank = 0,
-                  .links = unformed_links(0, 1),
-                  .cancelled = &cancelled,
-                  .kernels = kernels_named("")});
-  };
-  const std::atomic<bool> cancelled{false};
-  auto engine = load_engine(
-      engine_options_of(kStories, {.cache_folders = {folder.path().string()}}), group(cancelled));
-  REQUIRE_MESSAGE(engine.ok(), engine.error().message);
+  EngineOfEpochs engine(kStories, folder.path());
   for (const int cached : {0, 256, 256}) {
-    REQUIRE(engine.value()->rejoin(group(cancelled)).ok());
-    Waiting events;
-    Status ended = Ok{};
-    std::thread thread([&] { ended = engine.value()->run(events); });
-    engine.value()->submit(1, request);
-    const Answer answer = events.wait();
-    CHECK(wait_for_files(folder.path(), 4));
-    engine.value()->submit(2, request);
-    const Answer again = events.wait();
-    engine.value()->leave();
-    thread.join();
-    CHECK(!ended.ok());
-    CHECK(has_same_bits(answer, computed));
-    CHECK(has_same_bits(again, computed));
-    CHECK(answer.cached_tokens == cached);
-    CHECK(again.cached_tokens == 256);
+    engine.run_epoch([&](Engine& running, Waiting& events) {
+      running.submit(1, request);
+      const Answer answer = events.wait();
+      CHECK(wait_for_files(folder.path(), 4));
+      running.submit(2, request);
+      const Answer again = events.wait();
+      CHECK(has_same_bits(answer, computed));
+      CHECK(has_same_bits(again, computed));
+      CHECK(answer.cached_tokens == cached);
+      CHECK(again.cached_tokens == 256);
+    });
   }
 }

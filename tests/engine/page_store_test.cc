@@ -18,6 +18,7 @@
 #include "engine/pages/page_file.h"
 #include "engine/pages/page_sweep.h"
 #include "support/comes_true.h"
+#include "support/spoiled_file.h"
 #include "support/temporary_folder.h"
 
 using namespace lockstep;
@@ -261,9 +262,7 @@ TEST_CASE("page store: broken files make a load fail, and are removed") {
   save(*open_store(folder), key_of(1));
   const fs::path file = file_of(folder, key_of(1));
   SUBCASE("a changed byte") {
-    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
-    bytes.seekp(-1, std::ios::end);
-    bytes.put('x');
+    spoil_last_byte(file);
   }
   SUBCASE("cut short") {
     fs::resize_file(file, fs::file_size(file) - 1);
@@ -296,16 +295,11 @@ TEST_CASE("page store: where one file is broken another one is used") {
   const PageShape half = part_of(0, 3, 0, 2);
   save(*open_store(folder, half), key_of(1), half);
   save(*open_store(folder), key_of(1));
-  const auto spoil = [&](const fs::path& file) {
-    std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
-    bytes.seekp(-1, std::ios::end);
-    bytes.put('x');
-  };
   SUBCASE("the rank's own") {
-    spoil(file_of(folder, key_of(1), half));
+    spoil_last_byte(file_of(folder, key_of(1), half));
   }
   SUBCASE("the larger one") {
-    spoil(file_of(folder, key_of(1)));
+    spoil_last_byte(file_of(folder, key_of(1)));
   }
   auto store = open_store(folder, half);
   CHECK(load(*store, key_of(1), half).ok());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/fake_pages.h"
+#include "support/fake_turns.h"
 #include "support/joined.h"
 
 using namespace lockstep;
@@ -14,11 +15,7 @@ using namespace lockstep;
 namespace {
 
 PageKey key_of_page(const std::vector<int32_t>& tokens, size_t page) {
-  PageKey key{};
-  for (size_t i = 0; i <= page; ++i) {
-    key = page_key(key, std::span(tokens).subspan(i * kPagePositions, kPagePositions));
-  }
-  return key;
+  return fake_key(tokens, (static_cast<int>(page) + 1) * kPagePositions);
 }
 
 SchedulerLimits limits_of(int stages) {
@@ -33,21 +30,10 @@ TEST_CASE("each turn of a conversation feeds the new tokens, even if every turn 
   for (const int stages : {1, 3}) {
     CAPTURE(stages);
     FakeDisk disk;
-    std::vector<int32_t> conversation = fake_text(300, 1);
-    for (uint64_t turn = 0; turn < 5; ++turn) {
-      FakeEngine engine(limits_of(stages), &disk);
-      const GenerateRequest request{.prompt = conversation, .max_tokens = 50};
-      const FakeAnswer answer = engine.ask(turn, request);
-      CHECK(answer.tokens == alone(request).tokens);
-      const auto size = static_cast<int>(conversation.size());
-      const int known = turn == 0 ? 0 : size - 31;
-      CHECK(answer.cached_tokens == known / kPagePositions * kPagePositions);
-      CHECK(engine.pages.tokens_computed == size - answer.cached_tokens + 49);
-      engine.save();
-      CHECK(!engine.scheduler.has_unsaved());
-      conversation = joined(joined(conversation, answer.tokens), fake_text(30, 40));
-    }
-    CHECK(disk.saved == static_cast<int>(disk.pages.size()));  // each page once
+    check_turns(disk, limits_of(stages), 50,
+                [&](const FakeEngine&, const FakeAnswer& answer, const GenerateRequest& request) {
+                  CHECK(answer.tokens == alone(request).tokens);
+                });
   }
 }
 

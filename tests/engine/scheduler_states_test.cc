@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/fake_pages.h"
+#include "support/fake_turns.h"
 #include "support/joined.h"
 
 using namespace lockstep;
@@ -19,14 +20,6 @@ SchedulerLimits recurrent_limits(int stages = 1, int context = 1024) {
   limits.context = context;
   limits.states = states_needed(limits.sequences_max);
   return limits;
-}
-
-PageKey key_at(const std::vector<int32_t>& tokens, int length) {
-  PageKey key{};
-  for (int i = 0; i < length; i += kPagePositions) {
-    key = page_key(key, std::span(tokens).subspan(static_cast<size_t>(i), kPagePositions));
-  }
-  return key;
 }
 
 FakeAnswer recurrent_alone(const GenerateRequest& request, int context = 1024) {
@@ -56,23 +49,13 @@ TEST_CASE("states: each turn feeds what is new and a page at most, in a new proc
       CAPTURE(lacks_part);
       FakeDisk disk;
       disk.lacks_part = lacks_part;
-      std::vector<int32_t> conversation = fake_text(300, 1);
-      for (uint64_t turn = 0; turn < 5; ++turn) {
-        const SchedulerLimits limits = recurrent_limits(stages);
-        FakeEngine engine(limits, &disk);
-        const GenerateRequest request{.prompt = conversation, .max_tokens = 70};
-        const FakeAnswer answer = engine.ask(turn, request);
-        CHECK(answer.tokens == recurrent_alone(request).tokens);
-        const auto size = static_cast<int>(conversation.size());
-        const int known = turn == 0 ? 0 : size - 31;
-        CHECK(answer.cached_tokens == known / kPagePositions * kPagePositions);
-        CHECK(engine.pages.tokens_computed == size - answer.cached_tokens + 69);
-        engine.save();
-        CHECK(!engine.scheduler.has_unsaved());
-        check_all_is_there(engine, limits);
-        conversation = joined(joined(conversation, answer.tokens), fake_text(30, 40));
-      }
-      CHECK(disk.saved == static_cast<int>(disk.pages.size()));  // each once
+      const SchedulerLimits limits = recurrent_limits(stages);
+      check_turns(
+          disk, limits, 70,
+          [&](const FakeEngine& engine, const FakeAnswer& answer, const GenerateRequest& request) {
+            CHECK(answer.tokens == recurrent_alone(request).tokens);
+            check_all_is_there(engine, limits);
+          });
       CHECK(disk.saved_states == static_cast<int>(disk.states.size()));
       CHECK(disk.loaded_states == 4);
     }
@@ -89,15 +72,15 @@ TEST_CASE("states: those of a prompt and of an answer are saved, not those betwe
   engine.save();
   const auto all = joined(request.prompt, answer.tokens);
   CHECK(disk.states.size() == 2);
-  CHECK(disk.states.contains(key_at(all, 4992)));
-  CHECK(disk.states.contains(key_at(all, 5248)));
+  CHECK(disk.states.contains(fake_key(all, 4992)));
+  CHECK(disk.states.contains(fake_key(all, 5248)));
   CHECK(engine.save() == 0);
   // One that another request has continued is saved too.
   const auto other = joined(fake_text(3500, 1), fake_text(100, 60));
   CHECK(engine.ask(2, {.prompt = other, .max_tokens = 1}).cached_tokens == 3072);
   engine.save();
   CHECK(disk.states.size() == 4);
-  CHECK(disk.states.contains(key_at(all, 3072)));
+  CHECK(disk.states.contains(fake_key(all, 3072)));
   const auto third = joined(fake_text(3500, 1), fake_text(100, 90));
   const GenerateRequest later{.prompt = third, .max_tokens = 3};
   FakeEngine second(limits, &disk);
@@ -114,7 +97,7 @@ TEST_CASE("states: pages of no use are not loaded, and a lost state costs its pa
   prepare(disk, longer, limits);
   CHECK(disk.states.size() == 2);
   for (const bool is_broken : {false, true}) {
-    const PageKey last = key_at(longer.prompt, 640);
+    const PageKey last = fake_key(longer.prompt, 640);
     const uint64_t number = disk.states[last];
     is_broken ? disk.broken_states.insert(last).second : disk.states.erase(last) > 0;
     disk.loaded = 0;
@@ -151,7 +134,7 @@ TEST_CASE("states: a page that cannot be loaded makes the sequence resume before
         prepare(disk, longer, limits);
         disk.lacks_part = lacks_part;
         disk.bytes_of_page = kLoadBytesMax / 3;  // several steps
-        disk.broken.insert(key_at(longer.prompt, bad));
+        disk.broken.insert(fake_key(longer.prompt, bad));
         FakeEngine engine(limits, &disk);
         engine.submit(1, longer);
         engine.submit(2, longer);
@@ -253,7 +236,7 @@ TEST_CASE("states: one for which another rank has no room is saved again later")
   disk.is_full_elsewhere = true;
   REQUIRE(engine.plan_save());
   REQUIRE(engine.step.pages.state_saves.size() == 1);
-  CHECK(engine.step.pages.state_saves[0].key == key_at(prompt, 64));
+  CHECK(engine.step.pages.state_saves[0].key == fake_key(prompt, 64));
   engine.complete();
   CHECK(engine.scheduler.take_save_failed());
   CHECK(engine.scheduler.has_unsaved());

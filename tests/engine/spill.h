@@ -4,17 +4,21 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "support/rank_threads.h"
 #include "support/story_requests.h"
+#include "transport/unformed_link.h"
 
 namespace lockstep {
 
@@ -77,6 +81,41 @@ class Waiting final : public EventReader {
   std::condition_variable changed_;
   bool has_ended_ = false;
   Answer answer_;
+};
+
+// An engine of one rank that keeps its state in a folder, and whose epochs follow each other.
+class EngineOfEpochs {
+ public:
+  EngineOfEpochs(const std::string& model, const std::filesystem::path& folder)
+      : engine_(
+            load_engine(engine_options_of(model, {.cache_folders = {folder.string()}}), group())) {
+    REQUIRE_MESSAGE(engine_.ok(), engine_.error().message);
+  }
+
+  // `use` submits requests and waits for their answers; then the epoch ends.
+  template <class Use>
+  void run_epoch(Use use) {
+    Engine& engine = *engine_.value();
+    REQUIRE(engine.rejoin(group()).ok());
+    Waiting events;
+    Status ended = Ok{};
+    std::thread thread([&] { ended = engine.run(events); });
+    use(engine, events);
+    engine.leave();
+    thread.join();
+    CHECK(!ended.ok());
+  }
+
+ private:
+  Group group() const {
+    return Group({.rank = 0,
+                  .links = unformed_links(0, 1),
+                  .cancelled = &cancelled_,
+                  .kernels = kernels_named("")});
+  }
+
+  std::atomic<bool> cancelled_{false};
+  Result<std::unique_ptr<Engine>> engine_;
 };
 
 }  // namespace lockstep

@@ -15,6 +15,7 @@
 #include "support/comes_true.h"
 #include "support/golden.h"
 #include "support/joined.h"
+#include "support/spoiled_file.h"
 #include "support/temporary_folder.h"
 #include "transport/unformed_link.h"
 
@@ -38,14 +39,6 @@ Answer ask(const std::string& model, Setup setup, const GenerateRequest& request
            std::vector<std::string> cache_folders) {
   setup.cache_folders = std::move(cache_folders);
   return run_ranks(model, setup, {request}).answers[0];
-}
-
-void spoil(const fs::path& file) {
-  std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
-  bytes.seekg(-1, std::ios::end);
-  const auto last = static_cast<char>(bytes.get());
-  bytes.seekp(-1, std::ios::end);
-  bytes.put(static_cast<char>(last ^ 1));
 }
 
 }  // namespace
@@ -129,7 +122,7 @@ TEST_CASE("what one rank lacks or finds damaged is computed by all, and saved ag
         const fs::path& place = has_own ? other.path() : own.path();
         for (const fs::path& file : state_files_of(place)) {
           if (how == 0) fs::remove(file);
-          if (how == 1) spoil(file);
+          if (how == 1) spoil_last_byte(file);
           if (how == 2) fs::resize_file(file, fs::file_size(file) - 1);
           if (how == 3) fs::resize_file(file, 0);
         }
@@ -176,7 +169,7 @@ TEST_CASE("a sequence whose last state is lost resumes from the one before") {
   const GenerateRequest request = logged_generation_of(text_of_any_model(300, 1), 3);
   ask(model, {}, request, folders);
   for (const fs::path& file : state_files_of(folder.path())) {
-    if (file != before[0]) spoil(file);
+    if (file != before[0]) spoil_last_byte(file);
   }
   const Answer answer = ask(model, {.shares = {1, 1}}, request, folders);
   CHECK(answer.cached_tokens == 128);
@@ -269,28 +262,14 @@ TEST_CASE("an idle engine saves its states, and its next epoch resumes from them
   TemporaryFolder folder;
   const GenerateRequest request = logged_generation_of(text_of_any_model(300, 1), 10);
   const Answer computed = run_ranks(model, {}, {request}).answers[0];
-  const auto group = [](const std::atomic<bool>& cancelled) {
-    return Group({.rank = 0,
-                  .links = unformed_links(0, 1),
-                  .cancelled = &cancelled,
-                  .kernels = kernels_named("")});
-  };
-  const std::atomic<bool> cancelled{false};
-  auto engine = load_engine(engine_options_of(model, {.cache_folders = {folder.path().string()}}),
-                            group(cancelled));
-  REQUIRE_MESSAGE(engine.ok(), engine.error().message);
+  EngineOfEpochs engine(model, folder.path());
   for (const int cached : {0, 256, 256}) {
-    REQUIRE(engine.value()->rejoin(group(cancelled)).ok());
-    Waiting events;
-    Status ended = Ok{};
-    std::thread thread([&] { ended = engine.value()->run(events); });
-    engine.value()->submit(1, request);
-    const Answer answer = events.wait();
-    CHECK(comes_true([&] { return state_files_of(folder.path()).size() == 1; }));
-    engine.value()->leave();
-    thread.join();
-    CHECK(!ended.ok());
-    CHECK(has_same_bits(answer, computed));
-    CHECK(answer.cached_tokens == cached);
+    engine.run_epoch([&](Engine& running, Waiting& events) {
+      running.submit(1, request);
+      const Answer answer = events.wait();
+      CHECK(comes_true([&] { return state_files_of(folder.path()).size() == 1; }));
+      CHECK(has_same_bits(answer, computed));
+      CHECK(answer.cached_tokens == cached);
+    });
   }
 }

@@ -170,6 +170,10 @@ class CpuDevice : public Device {
   }
   template <class Body>
   void parallel(int count, size_t cost, Chunks chunks, Body&& body);
+  // body(token, first column, columns) over all columns of all tokens, at most `most` at a time,
+  // each of about `cost` multiply-adds.
+  template <class Body>
+  void in_columns(size_t tokens, size_t columns, size_t most, size_t cost, Body&& body);
   // body(piece) for large pieces of work, each a chunk of its own.
   template <class Body>
   void pieces(int count, size_t cost, Chunks chunks, Body&& body);
@@ -262,6 +266,17 @@ void CpuDevice::parallel(int count, size_t cost, Chunks chunks, Body&& body) {
       std::min<size_t>(kChunkCost / std::max<size_t>(cost, 1) + 1, static_cast<size_t>(count)));
   const int even = chunks == Chunks::kEqual ? count / (team_.size() * kPiecesPerThread) : 0;
   in_chunks(count, std::max(least, even), chunks, body);
+}
+
+template <class Body>
+void CpuDevice::in_columns(size_t tokens, size_t columns, size_t most, size_t cost, Body&& body) {
+  const size_t chunks = (columns + most - 1) / most;
+  parallel(static_cast<int>(tokens * chunks), cost * most, [&](int begin, int end) {
+    for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) {
+      const size_t first = chunk % chunks * most;
+      body(chunk / chunks, first, std::min(most, columns - first));
+    }
+  });
 }
 
 template <class Body>

@@ -178,14 +178,9 @@ void CpuDevice::run(const Activate& op) {
   LOCKSTEP_CHECK(!has_limit(op.activation) && columns <= stride);
   float* gate = floats(op.gate, tokens * columns);
   float* up = floats(op.up, (tokens - 1) * stride + columns);
-  constexpr size_t kColumnsOfChunk = 256, kCost = 16;  // of one column
-  const size_t chunks = (columns + kColumnsOfChunk - 1) / kColumnsOfChunk;
-  parallel(static_cast<int>(tokens * chunks), kCost * kColumnsOfChunk, [&](int begin, int end) {
-    for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) {
-      const size_t token = chunk / chunks, first = chunk % chunks * kColumnsOfChunk;
-      join(op.activation, 0, gate + token * columns + first, up + token * stride + first,
-           std::min(kColumnsOfChunk, columns - first));
-    }
+  constexpr size_t kColumnsMost = 256, kCost = 16;  // of one column
+  in_columns(tokens, columns, kColumnsMost, kCost, [&](size_t token, size_t first, size_t count) {
+    join(op.activation, 0, gate + token * columns + first, up + token * stride + first, count);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/softmax.h"
 #include "kernels/math.h"
 
 namespace lockstep {
@@ -10,20 +11,6 @@ namespace {
 
 // Columns of a token that a thread takes together.
 constexpr size_t kStreamColumns = 1024;
-
-size_t stream_chunks(size_t columns) {
-  return (columns + kStreamColumns - 1) / kStreamColumns;
-}
-
-void soften_mix_row(float* row, int count, float epsilon) {
-  const float largest = *std::max_element(row, row + count);
-  float sum = 0;
-  for (int i = 0; i < count; ++i) {
-    row[i] = exp_f32(row[i] - largest);
-    sum += row[i];
-  }
-  for (int i = 0; i < count; ++i) row[i] = row[i] / sum + epsilon;
-}
 
 // Divides numbers `stride` apart by their sum plus epsilon.
 void divide_by_sum(float* first, int count, int stride, float epsilon) {
@@ -36,7 +23,8 @@ void divide_by_sum(float* first, int count, int stride, float epsilon) {
 // Nearly the same sums in all rows and columns of (n, n): as many steps as the model was trained
 // with, not until they agree.
 void balance(float* mix, int n, int rounds, float epsilon) {
-  for (int row = 0; row < n; ++row) soften_mix_row(mix + row * n, n, epsilon);
+  for (int row = 0; row < n; ++row) soften(mix + row * n, n);
+  for (int i = 0; i < n * n; ++i) mix[i] += epsilon;
   for (int round = 0; round < rounds; ++round) {
     for (int row = 0; round > 0 && row < n; ++row) divide_by_sum(mix + row * n, n, 1, epsilon);
     for (int column = 0; column < n; ++column) divide_by_sum(mix + column, n, n, epsilon);
@@ -75,15 +63,12 @@ void CpuDevice::run(const CollapseStreams& op) {
   const float* input = floats(op.input, tokens * streams * columns);
   const float* weights = floats(op.weights, (tokens - 1) * stride + streams);
   float* output = floats(op.output, tokens * columns);
-  const size_t chunks = stream_chunks(columns);
-  parallel(static_cast<int>(tokens * chunks), streams * kStreamColumns, [&](int begin, int end) {
-    for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) {
-      const size_t token = chunk / chunks, first = chunk % chunks * kStreamColumns;
-      kernels_.collapse_streams(
-          input + token * streams * columns + first, columns, weights + token * stride, op.streams,
-          std::min(kStreamColumns, columns - first), output + token * columns + first);
-    }
-  });
+  in_columns(tokens, columns, kStreamColumns, streams,
+             [&](size_t token, size_t first, size_t count) {
+               kernels_.collapse_streams(input + token * streams * columns + first, columns,
+                                         weights + token * stride, op.streams, count,
+                                         output + token * columns + first);
+             });
 }
 
 void CpuDevice::run(const UpdateStreams& op) {
@@ -94,17 +79,13 @@ void CpuDevice::run(const UpdateStreams& op) {
   const float* x = floats(op.x, tokens * columns);
   const float* all = floats(op.gates, tokens * gates);
   float* output = floats(op.output, tokens * streams * columns);
-  const size_t chunks = stream_chunks(columns), cost = streams * streams * kStreamColumns;
-  parallel(static_cast<int>(tokens * chunks), cost, [&](int begin, int end) {
-    for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) {
-      const size_t token = chunk / chunks, first = chunk % chunks * kStreamColumns;
-      const float* of_token = all + token * gates;
-      kernels_.update_streams(x + token * columns + first, of_token + streams,
-                              of_token + 2 * streams, op.streams,
-                              std::min(kStreamColumns, columns - first),
-                              output + token * streams * columns + first, columns);
-    }
-  });
+  in_columns(tokens, columns, kStreamColumns, streams * streams,
+             [&](size_t token, size_t first, size_t count) {
+               const float* of_token = all + token * gates;
+               kernels_.update_streams(x + token * columns + first, of_token + streams,
+                                       of_token + 2 * streams, op.streams, count,
+                                       output + token * streams * columns + first, columns);
+             });
 }
 
 }  // namespace lockstep

@@ -4,22 +4,13 @@
 #include <cmath>
 #include <limits>
 
+#include "device/cpu/softmax.h"
 #include "kernels/math.h"
 
 namespace lockstep {
 namespace {
 
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
-
-void soften(float* scores, int count) {
-  const float largest = *std::max_element(scores, scores + count);
-  float sum = 0;
-  for (int i = 0; i < count; ++i) {
-    scores[i] = exp_f32(scores[i] - largest);
-    sum += scores[i];
-  }
-  for (int i = 0; i < count; ++i) scores[i] /= sum;
-}
 
 // The value by which an expert is chosen.
 float selection(const float* scores, const float* bias, int expert) {

@@ -42,17 +42,11 @@ LANES_INLINE F32x16 bounded_decay_lanes(F32x16 x, F32x16 bias, F32x16 rate, F32x
 
 void bounded_decay(const float* bias, const float* rate, float least, float* x, size_t count) {
   const F32x16 smallest = F32x16::broadcast(least);
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    store(x + i, bounded_decay_lanes(F32x16::load(x + i), F32x16::load(bias + i),
-                                     F32x16::load(rate + i), smallest));
-  }
-  const int rest = static_cast<int>(count - i);
-  if (rest > 0) {
-    const F32x16 y =
-        bounded_decay_lanes(F32x16::load_partial(x + i, rest), F32x16::load_partial(bias + i, rest),
-                            F32x16::load_partial(rate + i, rest), smallest);
-    store_partial(x + i, y, rest);
+  for (size_t i = 0; i < count; i += kLanes) {
+    const int rest = static_cast<int>(count - i);
+    const F32x16 y = bounded_decay_lanes(load_lanes(x + i, rest), load_lanes(bias + i, rest),
+                                         load_lanes(rate + i, rest), smallest);
+    store_lanes(x + i, y, rest);
   }
 }
 

@@ -137,6 +137,8 @@ struct StreamsConfig {
   int count = 1;
   int rounds = 0;
   float epsilon = 0;
+
+  int gates() const { return count * (2 + count); }  // of a token
 };
 
 struct ModelConfig {

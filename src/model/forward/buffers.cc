@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "model/load/sequence_state.h"
@@ -10,11 +11,17 @@
 namespace lockstep {
 namespace {
 
+// Residual streams that become their mean at the end; 0: there is one stream.
+size_t averaged_streams(const ModelConfig& config) {
+  return config.streams.count > 1 ? static_cast<size_t>(config.streams.count) : 0;
+}
+
 class Allocator {
  public:
   Allocator(const ModelMemory& memory, Device& device) : memory_(memory), device_(device) {}
 
   Result<PassBuffers> run() {
+    TRY(allocate_constants());
     TRY(allocate_inputs());
     TRY(allocate_attention());
     TRY(allocate_latents());
@@ -83,7 +90,6 @@ class Allocator {
       value_dim = std::max(value_dim, static_cast<size_t>(layer.value_dim));
       key_width = std::max(key_width, static_cast<size_t>(own * layer.head_dim));
     }
-    if (needs_constants(config())) TRY(allocate_constants(head_dim));
     TRY(allocate(joined_heads(), {&buffers_.head_squares}));
     TRY(allocate(heads * head_dim, {&buffers_.query}));
     const bool gates = config().attention_layer().gates_output;
@@ -93,22 +99,22 @@ class Allocator {
     return allocate(key_width, {&buffers_.key, &buffers_.value});
   }
 
-  Status allocate_constants(size_t head_dim) {
-    const BufferId buffer = TRY(device_.allocate((2 + head_dim) * sizeof(float), Access::kDevice));
+  Status allocate_constants() {
+    const size_t bytes = pass_constants(config()).size() * sizeof(float);
+    if (bytes == 0) return Ok{};
+    const BufferId buffer = TRY(device_.allocate(bytes, Access::kDevice));
+    const size_t streams = averaged_streams(config());
     buffers_.embedding_factor = {buffer, 0};
     buffers_.layer_factor = {buffer, 1};
-    buffers_.ones = {buffer, 2};
+    buffers_.streams_mean = {buffer, 2};
+    buffers_.ones = {buffer, 2 + streams};
     return Ok{};
   }
 
   Status allocate_streams(size_t streams) {
     PassBuffers& b = buffers_;
     TRY(allocate(streams * hidden(), {&b.streams_normed}));
-    TRY(allocate(streams * (2 + streams), {&b.stream_gates}));
-    const size_t constants = streams * hidden() + streams;
-    b.streams_ones = {TRY(device_.allocate(constants * sizeof(float), Access::kDevice)), 0};
-    b.streams_mean = {b.streams_ones.buffer, streams * hidden()};
-    return Ok{};
+    return allocate(static_cast<size_t>(config().streams.gates()), {&b.stream_gates});
   }
 
   Status allocate_latents() {
@@ -237,8 +243,20 @@ class Allocator {
 
 }  // namespace
 
-bool needs_constants(const ModelConfig& config) {
-  return config.embedding_factor != 1 || config.attention_layer().norms_values;
+std::vector<float> pass_constants(const ModelConfig& config) {
+  const size_t streams = averaged_streams(config);
+  const bool are_needed =
+      config.embedding_factor != 1 || config.attention_layer().norms_values || streams > 0;
+  if (!are_needed) return {};
+  std::vector<float> values{config.embedding_factor,
+                            std::sqrt(static_cast<float>(config.layer_input) / 2)};
+  values.resize(2 + streams, 1.0f / static_cast<float>(config.streams.count));
+  size_t ones = streams * static_cast<size_t>(config.hidden);
+  for (const LayerTraits& layer : config.traits) {
+    ones = std::max(ones, static_cast<size_t>(layer.head_dim));
+  }
+  values.resize(values.size() + ones, 1.0f);
+  return values;
 }
 
 Result<PassBuffers> allocate_buffers(const ModelMemory& memory, Device& device) {

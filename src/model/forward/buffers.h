@@ -37,6 +37,7 @@ struct PassBuffers {
   Slice layer_inputs, layer_parts, layer_gate;
   Slice embedding_factor;  // one number
   Slice layer_factor;      // one number
+  Slice streams_mean;      // the weights of the mean of several residual streams
   Slice ones;              // the weights of norms without weights
   Slice states_from, states_to;
   // The delta rule. The grouped ones hold its inputs by key head, before they are taken apart.
@@ -51,9 +52,9 @@ struct PassBuffers {
   Slice index_key, index_query, index_weights, index_scores, mask;
   // With pools: a position's gate, and its key and gate side by side.
   Slice index_gate, index_pair;
-  // Several residual streams: `hidden` has all of a token, side by side. Their norm, the gates of
-  // the current part of the layer, and constants: the weights of the norm and of their mean.
-  Slice streams_normed, stream_gates, streams_ones, streams_mean;
+  // Several residual streams: `hidden` has all of a token, side by side. Their norm, and the gates
+  // of the current part of the layer.
+  Slice streams_normed, stream_gates;
   // The draft layer: which hidden states it continues; those of the last pass of the model, then of
   // its own; and its input, two rows side by side.
   Slice draft_rows, draft_hidden, draft_input;
@@ -65,8 +66,9 @@ struct PassBuffers {
 // A bit for each position.
 inline constexpr int kMaskWordsOfPage = kPagePositions / 32;
 
-// Whether there are `embedding_factor`, `layer_factor` and `ones`, which the model writes once.
-bool needs_constants(const ModelConfig& config);
+// The numbers at `embedding_factor`, `layer_factor`, `streams_mean` and `ones`, one after the
+// other, which the model writes once; empty if it needs none of them.
+std::vector<float> pass_constants(const ModelConfig& config);
 
 // Contents are undefined.
 Result<PassBuffers> allocate_buffers(const ModelMemory& memory, Device& device);

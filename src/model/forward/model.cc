@@ -68,11 +68,8 @@ Model::Model(const ModelOptions& options, Cut cut, Group& group, Device& device,
       full_frequencies_(full_rope_frequencies(options.config)) {}
 
 void Model::write_constants() {
-  std::vector<float> values{config_.embedding_factor,
-                            std::sqrt(static_cast<float>(config_.layer_input) / 2)};
-  for (const LayerTraits& layer : config_.traits) {
-    values.resize(std::max(values.size(), 2 + static_cast<size_t>(layer.head_dim)), 1.0f);
-  }
+  const std::vector<float> values = pass_constants(config_);
+  if (values.empty()) return;
   device_.write(buffers_.embedding_factor, std::as_bytes(std::span<const float>(values)));
 }
 
@@ -91,12 +88,11 @@ Status Model::allocate() {
   recurrent_ = TRY(allocate_recurrent(memory, device_));
   buffers_ = TRY(allocate_buffers(memory, device_));
   rope_.reserve(memory.tokens_max * 2 * std::max(frequencies_.size(), full_frequencies_.size()));
-  if (needs_constants(config_)) write_constants();
+  write_constants();
   if (config_.delta) {
     write_delta_norms();
     layer_state_.resize(delta_shape(*config_.delta, cut_, rank_).size);
   }
-  if (config_.streams.count > 1) write_stream_constants();
   return Ok{};
 }
 

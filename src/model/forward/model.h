@@ -146,7 +146,6 @@ class Model {
   // Leaves the embeddings at `to`, (tokens, hidden).
   void embed(const Batch& batch, Slice to);
   // In model_forward_streams.cc.
-  void write_stream_constants();
   void embed_streams(const Batch& batch);
   void norm_streams(int layer, Role norm, BatchHalf& half);
   void update_streams(const BatchHalf& half);

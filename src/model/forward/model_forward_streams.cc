@@ -5,14 +5,6 @@
 
 namespace lockstep {
 
-// The norm of all streams together has no weights; at the end their mean goes on.
-void Model::write_stream_constants() {
-  const auto streams = static_cast<size_t>(config_.streams.count);
-  std::vector<float> values(streams * static_cast<size_t>(config_.hidden), 1.0f);
-  values.resize(values.size() + streams, 1.0f / static_cast<float>(streams));
-  device_.write(buffers_.streams_ones, std::as_bytes(std::span<const float>(values)));
-}
-
 // All streams begin as the embedding.
 void Model::embed_streams(const Batch& batch) {
   embed(batch, buffers_.normed);
@@ -27,7 +19,8 @@ void Model::embed_streams(const Batch& batch) {
   }
 }
 
-// The gates are used twice: here for what enters, and by update_streams() once its result is there.
+// The norm of all streams together has no weights. The gates are used twice: here for what enters,
+// and by update_streams() once its result is there.
 void Model::norm_streams(int layer, Role norm, BatchHalf& half) {
   add_sum(half);
   const LayerWeights& weights = layer_weights(layer);
@@ -37,7 +30,7 @@ void Model::norm_streams(int layer, Role norm, BatchHalf& half) {
     return is_attention ? attention : feed_forward;
   };
   device_.queue(RmsNorm{.x = half.hidden,
-                        .weight = half.streams_ones,
+                        .weight = half.ones,
                         .tokens = half.tokens,
                         .columns = streams.count * config_.hidden,
                         .epsilon = config_.norm_epsilon,
@@ -56,7 +49,7 @@ void Model::norm_streams(int layer, Role norm, BatchHalf& half) {
                             .epsilon = streams.epsilon});
   device_.queue(CollapseStreams{.input = half.hidden,
                                 .weights = half.stream_gates,
-                                .weights_stride = streams.count * (2 + streams.count),
+                                .weights_stride = streams.gates(),
                                 .tokens = half.tokens,
                                 .streams = streams.count,
                                 .columns = config_.hidden,

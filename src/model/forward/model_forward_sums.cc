@@ -30,7 +30,7 @@ Model::BatchHalf Model::half_of(int begin, int tokens, int streams) const {
   skip(half.rope, config_.rotary_dims / 2 * 2);
   if (config_.full) skip(half.full_rope, config_.full->head_dim);
   skip(half.hidden, streams * config_.hidden);
-  skip(half.stream_gates, streams * (2 + streams));
+  skip(half.stream_gates, config_.streams.gates());
   skip(half.layer_inputs, config_.layer_inputs());
   skip(half.chosen, config_.experts.chosen);
   skip(half.chosen_weights, config_.experts.chosen);

@@ -126,6 +126,12 @@ std::string fp8_name(const StoredMatrix& matrix) {
 
 }  // namespace
 
+bool is_whole(WeightClass weight_class) {
+  return weight_class == WeightClass::kRouter || weight_class == WeightClass::kNorms ||
+         weight_class == WeightClass::kLayerInputs || weight_class == WeightClass::kIndex ||
+         weight_class == WeightClass::kStreams;
+}
+
 std::string_view weight_class_name(WeightClass weight_class) {
   constexpr std::string_view kNames[] = {"embedding",      "LM head", "attention", "feed-forward",
                                          "shared experts", "experts", "router",    "norms, biases",

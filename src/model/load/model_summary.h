@@ -29,6 +29,8 @@ enum class WeightClass {
 };
 inline constexpr int kWeightClassCount = 11;
 std::string_view weight_class_name(WeightClass weight_class);
+// Whether each rank of a stage has all of them, instead of a part.
+bool is_whole(WeightClass weight_class);
 
 struct WeightCount {
   uint64_t parameters = 0;

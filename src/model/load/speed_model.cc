@@ -33,12 +33,6 @@ double kernels_of(const LayerTraits& layer) {
   return kernels + (layer.is_recurrent() ? kRecurrentKernels : 0);
 }
 
-bool is_whole(WeightClass weight_class) {
-  return weight_class == WeightClass::kRouter || weight_class == WeightClass::kNorms ||
-         weight_class == WeightClass::kLayerInputs || weight_class == WeightClass::kIndex ||
-         weight_class == WeightClass::kStreams;
-}
-
 }  // namespace
 
 TokenCosts token_costs(const ModelConfig& config, const ModelSummary& summary) {

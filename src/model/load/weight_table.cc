@@ -124,7 +124,7 @@ Shape layer_input_shape_of(Role role, const ModelConfig& config) {
 }
 
 Shape streams_shape_of(Role role, const ModelConfig& config) {
-  const int streams = config.streams.count, gates = streams * (2 + streams);
+  const int streams = config.streams.count, gates = config.streams.gates();
   switch (role) {
     case Role::kAttentionStreams:
     case Role::kFeedForwardStreams:

@@ -115,12 +115,12 @@ TensorNames::TensorNames(std::span<const TensorView> tensors) {
 // A draft layer that is kept apart follows the last layer in the names that are asked for.
 void TensorNames::find_draft_layer(std::span<const TensorView> tensors) {
   for (const std::string_view root : {"", "language_model."}) {
-    if (has_prefix(tensors, join(root, "mtp.0.block."))) draft_root_ = root;
+    if (!has_prefix(tensors, join(root, "mtp.0.block."))) continue;
+    int layers = 0;
+    while (has_prefix(tensors, layer_prefix(layers))) ++layers;
+    draft_root_ = root;
+    draft_prefix_ = join(kModel, "layers.", std::to_string(layers) + ".");
   }
-  if (!has_prefix(tensors, join(draft_root_, "mtp.0.block."))) return;
-  int layers = 0;
-  while (has_prefix(tensors, layer_prefix(layers))) ++layers;
-  draft_prefix_ = join(kModel, "layers.", std::to_string(layers) + ".");
 }
 
 std::string TensorNames::layer_prefix(int layer) const {
