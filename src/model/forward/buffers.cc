@@ -284,7 +284,7 @@ void place_index(const IndexShape& index, KvKind kind, size_t layer, StateBuffer
     return LayerPages{.kind = stored, .keys = at, .values = at, .head_dim = dim, .kv_heads = 1};
   };
   const bool has_pools = index.has_pools();
-  if (has_pools) state.pooled[layer] = place(kind, 2 * index.dim, index.inputs(kind));
+  if (has_pools) state.index_inputs[layer] = place(kind, 2 * index.dim, index.inputs(kind));
   state.indexes[layer] = place(has_pools ? KvKind::kF32 : kind, index.dim, index.keys(kind));
 }
 
@@ -294,7 +294,7 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
   StateBuffer state;
   state.layers.resize(memory.config.traits.size());
   state.indexes.resize(state.layers.size());
-  state.pooled.resize(state.layers.size());
+  state.index_inputs.resize(state.layers.size());
   size_t page_stride = 0;
   for (int layer = memory.layers.begin; layer < memory.config.end_with_draft(memory.layers.end);
        ++layer) {
@@ -313,7 +313,7 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
   state.page_bytes = page_stride * Slice::kElementBytes;
   state.bytes = state.page_bytes * memory.pages;
   const BufferId buffer = TRY(device.allocate(state.bytes, Access::kDevice));
-  for (std::vector<LayerPages>* all : {&state.layers, &state.indexes, &state.pooled}) {
+  for (std::vector<LayerPages>* all : {&state.layers, &state.indexes, &state.index_inputs}) {
     for (LayerPages& pages : *all) {
       pages.keys.buffer = pages.values.buffer = buffer;
       pages.page_stride = page_stride;

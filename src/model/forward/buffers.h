@@ -88,7 +88,8 @@ StateShape state_shape(const StateTraits& state, const Cut& cut, int rank);
 struct StateBuffer {
   std::vector<LayerPages> layers;   // (all layers), set for this stage's
   std::vector<LayerPages> indexes;  // of keys alone; the same, for layers that have an index
-  std::vector<LayerPages> pooled;   // of what their pools are made of, if they have these
+  // With pools: of the keys and gates that theirs are made of.
+  std::vector<LayerPages> index_inputs;
   uint64_t page_bytes = 0;
   uint64_t bytes = 0;
 };

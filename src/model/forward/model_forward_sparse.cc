@@ -72,8 +72,8 @@ void Model::store_pools(int layer, const BatchHalf& half) {
                               .output_stride = 2 * head_dim});
     to.offset += static_cast<size_t>(head_dim);
   }
-  store_index(state_.pooled[index], half.index_pair, half);
-  device_.queue(PoolKeys{.inputs = state_.pooled[index],
+  store_index(state_.index_inputs[index], half.index_pair, half);
+  device_.queue(PoolKeys{.inputs = state_.index_inputs[index],
                          .pools = state_.indexes[index],
                          .bias = layer_weights(layer).vector(Role::kIndexPoolBias),
                          .page = half.page,

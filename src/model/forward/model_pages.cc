@@ -52,7 +52,7 @@ void Model::visit_pieces(int32_t page, Visit visit) const {
       visit(Slice{of.keys.buffer, of.keys.offset + at}, bytes, 0);
       visit(Slice{of.values.buffer, of.values.offset + at}, bytes, index_bytes > 0 ? 0 : rest);
       if (index_bytes == 0) continue;
-      const auto& indexes = state.index.has_pools() ? state_.pooled : state_.indexes;
+      const auto& indexes = state.index.has_pools() ? state_.index_inputs : state_.indexes;
       const LayerPages& index = indexes[static_cast<size_t>(layer)];
       visit(Slice{index.keys.buffer, index.keys.offset + begin}, index_bytes, rest);
     }
