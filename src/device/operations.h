@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/activation.h"
+#include "device/attention_operations.h"
 #include "device/slice.h"
 #include "kernels/kernels.h"
 
@@ -202,116 +203,6 @@ struct HeadMatmul {
   bool operator==(const HeadMatmul&) const = default;
 };
 
-// One layer's pages on this rank: see PageArgs in kernels/kernels.h.
-struct LayerPages {
-  KvKind kind = KvKind::kF32;
-  Slice keys;
-  Slice values;
-  size_t page_stride = 0;  // in elements of a slice
-  int head_dim = 0;
-  int value_dim = 0;
-  int kv_heads = 0;
-
-  bool operator==(const LayerPages&) const = default;
-};
-
-struct StoreKv {
-  LayerPages pages;
-  Slice keys;           // (tokens, kv_heads, head_dim)
-  Slice values;         // (tokens, kv_heads, value_dim)
-  int keys_stride = 0;  // from one token to the next
-  int values_stride = 0;
-  Slice page;  // int32 (tokens)
-  Slice slot;  // int32 (tokens)
-  int tokens = 0;
-
-  bool operator==(const StoreKv&) const = default;
-};
-
-struct Attention {
-  LayerPages pages;
-  Slice query;            // (tokens, heads, head_dim)
-  Slice positions;        // int32 (tokens)
-  Slice page_lists;       // int32: the page lists of all sequences, one after the other
-  Slice list_offsets;     // int32 (tokens): where a token's list begins
-  int pages_reached = 0;  // of its list by any token, at most; 0: not known
-  int tokens = 0;
-  // This rank's query heads [head_begin, head_begin + heads) of the model; head h uses key/value
-  // head h / heads_per_kv - kv_begin of the rank's.
-  int heads = 0;
-  int head_begin = 0;
-  int heads_per_kv = 1;
-  int kv_begin = 0;
-  int window = 0;  // attention covers only the last `window` positions; 0: all
-  float scale = 1;
-  bool has_sinks = false;
-  Slice sinks;   // (heads), see AttentionArgs
-  Slice output;  // (tokens, heads, value_dim)
-  // Not 0: tokens from this position on attend only to the positions of their masks; the values
-  // then hold whole keys (KernelTable::attention_chosen), and there is no window.
-  int chosen = 0;
-  Slice mask;  // ChoosePositions' output
-  int mask_words = 0;
-
-  bool operator==(const Attention&) const = default;
-};
-
-// Some positions share a key of the index, or `pool` is 1. A pool is complete when its last
-// position is; pools begin at multiples of `pool`, which divides kPagePositions. For tokens whose
-// position completes a pool: its key, in each column the mean of its positions' keys, weighted by
-// the softmax of their gates and of the place's bias (PoolKeyArgs in kernels/kernels.h). Keys and
-// gates are the stored ones.
-struct PoolKeys {
-  LayerPages inputs;  // one head of 2 * columns: a position's key, then its gate; no values
-  LayerPages pools;   // float32, one head of `columns`: kPagePositions / pool keys of a page
-  Slice bias;         // (pool, columns)
-  Slice page;         // int32 (tokens)
-  Slice slot;         // int32 (tokens)
-  int tokens = 0;
-  int pool = 1;
-
-  bool operator==(const PoolKeys&) const = default;
-};
-
-// The scores by which a token chooses among its positions or complete pools, for tokens from
-// position `chosen` on: see IndexScoresArgs. A factor common to all scores is left out, since it
-// changes no choice.
-struct IndexScores {
-  LayerPages pages;  // one head of keys, and no values
-  int pool = 1;
-  Slice query;      // (tokens, heads, head_dim)
-  Slice weights;    // (tokens, heads)
-  Slice positions;  // as those of Attention, like the next three
-  Slice page_lists;
-  Slice list_offsets;
-  int pages_reached = 0;
-  int tokens = 0;
-  int heads = 0;
-  int chosen = 0;
-  Slice scores;    // (tokens, stride)
-  int stride = 0;  // keys of whole pages
-
-  bool operator==(const IndexScores&) const = default;
-};
-
-// mask[token] = the `chosen` positions with the largest scores, for tokens from position
-// chosen + pool - 1 on: bit p % 32 of word p / 32. Among equals the lower position wins, a NaN is
-// the worst; numbers without a normal exponent are 0. Words of later pages are undefined. With
-// pools: the positions of the chosen / pool best complete ones, and those after the last complete
-// pool.
-struct ChoosePositions {
-  Slice scores;  // (tokens, stride), as IndexScores leaves them
-  int stride = 0;
-  Slice positions;  // int32 (tokens)
-  int tokens = 0;
-  int chosen = 0;  // a multiple of `pool`
-  int pool = 1;
-  Slice mask;          // int32 (tokens, mask_words)
-  int mask_words = 0;  // two for each page
-
-  bool operator==(const ChoosePositions&) const = default;
-};
-
 // x[token][i] += bias[i]
 struct AddBias {
   Slice x;  // (tokens, columns)
@@ -350,14 +241,25 @@ struct Cap {
   bool operator==(const Cap&) const = default;
 };
 
+// The form that a router's products take before the choice.
+enum class RouterForm : uint8_t {
+  kSoftmax,       // over all experts
+  kSigmoid,       // of each
+  kRootSoftplus,  // sqrt(log(1 + exp(x))) of each, and 0 below -86
+};
+
 // Chooses the experts of each token from the router's scores (tokens, experts).
 struct Route {
   Slice scores;  // undefined afterwards
-  Slice bias;    // (experts), affects only the choice; used if `is_sigmoid`
+  Slice bias;    // (experts), affects only the choice; not used with kSoftmax
   int tokens = 0;
   int experts = 0;
   int chosen = 0;
-  bool is_sigmoid = false;  // else softmax
+  RouterForm form = RouterForm::kSoftmax;
+  // The experts of each token are given, and the scores affect only their weights; there is no
+  // bias.
+  bool has_given = false;
+  Slice given;  // (tokens, chosen): ascending expert numbers as floats
   int groups = 1;
   int chosen_groups = 1;
   bool normalises = true;
@@ -534,7 +436,7 @@ struct StreamGates {
   Slice bias;   // like a row of x
   int tokens = 0;
   int streams = 0;
-  int rounds = 1;
+  int rounds = 1;  // 0: a row is only pre (tokens, streams), with one scale
   float epsilon = 0;
 
   bool operator==(const StreamGates&) const = default;
@@ -579,6 +481,7 @@ using Operation =
                  NormHeads, Rope, RotatePairs, HeadMatmul, StoreKv, Attention, AddBias, ScaleRows,
                  Scale, Cap, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn, Convolve,
                  Decay, Sigmoid, DeltaRule, Activate, LayerNorm, PoolKeys, IndexScores,
-                 ChoosePositions, StreamGates, CollapseStreams, UpdateStreams>;
+                 ChoosePositions, StreamGates, CollapseStreams, UpdateStreams, StoreRows, Compress,
+                 CompressedAttention>;
 
 }  // namespace lockstep

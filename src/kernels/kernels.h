@@ -171,7 +171,7 @@ struct PageArgs {
 // Rounds the keys and values of tokens and writes them into their pages.
 struct StoreKvArgs {
   PageArgs pages;
-  const float* keys;    // (tokens, kv_heads, head_dim)
+  const float* keys;    // (tokens, kv_heads, head_dim), or null: only values are written
   const float* values;  // (tokens, kv_heads, value_dim)
   size_t keys_stride;
   size_t values_stride;
@@ -201,6 +201,40 @@ struct AttentionArgs {
 };
 // The longest keys of attention over chosen positions.
 inline constexpr int kChosenKeyMax = 1024;
+
+// Attention of one token over entries and a window of positions, as CompressedAttention in
+// device/operations.h: one key, which is also the value, serves all heads.
+struct CompressedAttentionArgs {
+  PageArgs rows;     // of positions; value_dim is head_dim, at most kChosenKeyMax
+  PageArgs entries;  // float32, of the same head_dim
+  int32_t pool;      // 0: there are no entries
+  const int32_t* page_list;
+  int32_t position;
+  int32_t window;      // at least 1
+  const float* query;  // (heads, head_dim)
+  int32_t heads;
+  float scale;
+  const float* sinks;      // (heads), or null
+  const uint32_t* chosen;  // a bit for each entry, or null: all of them
+  float* output;           // (heads, head_dim)
+};
+
+// Some columns of an entry, as Compress in device/operations.h: in each column the sum of
+// e[m] * value[m] over its members m in ascending order, divided by the sum of
+// e[m] = exp(g[m] - the largest g), with g[m] = gate[m] + bias[m]. Products are fused with the
+// additions.
+struct CompressArgs {
+  PageArgs inputs;    // rows of one head
+  const float* bias;  // (pool, columns), or (pool, 2 * columns)
+  const int32_t* page_list;
+  int32_t last;  // position
+  int32_t pool;
+  bool overlaps;
+  int32_t columns;
+  int32_t column_begin;  // a multiple of sixteen
+  int32_t column_end;
+  float* output;  // (columns)
+};
 
 // The key of a pool of positions for the choice: in each column c the sum of e[m] * key[m][c] over
 // its positions m in ascending order, divided by the sum of e[m] = exp(g[m] - the largest g), with
@@ -282,6 +316,8 @@ struct KernelTable {
   // The same as attention over all positions, if all are chosen; without a window. The first
   // head_dim columns of values are the keys, and head_dim is at most kChosenKeyMax.
   void (*attention_chosen)(const AttentionArgs&);
+  void (*compressed_attention)(const CompressedAttentionArgs&);
+  void (*compress)(const CompressArgs&);
   void (*pool_key)(const PoolKeyArgs&);
   void (*index_scores)(const IndexScoresArgs&);
   // out[i] = gate[i] * sigmoid(gate[i]) * up[i]; out may be gate or up.

@@ -86,6 +86,10 @@ float sigmoid_f32(float x) {
   return first_lane(sigmoid_lanes(Lanes<1>::broadcast(x)));
 }
 
+float softplus_f32(float x) {
+  return first_lane(softplus_lanes(Lanes<1>::broadcast(x)));
+}
+
 float log_f32(float x) {
   return static_cast<float>(log_f64(static_cast<double>(x)));
 }

@@ -41,6 +41,7 @@ TEST_CASE("attention of some pages at a time has the same bits") {
   Devices devices({.specialises = false, .attention_pages_max = 2});
   for (uint32_t seed = 0; seed < 40; ++seed) devices.compare(attention, seed);
   for (uint32_t seed = 0; seed < 40; ++seed) devices.compare(sparse_attention, seed);
+  for (uint32_t seed = 0; seed < 40; ++seed) devices.compare(compressed_attention, seed);
 }
 
 TEST_CASE("attention of pages that workgroups share has the same bits") {

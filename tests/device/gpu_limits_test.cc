@@ -76,6 +76,39 @@ std::vector<float> attend_long(Device& device, int pages_reached) {
   return played(device, output, kHeadDim);
 }
 
+// Over as many entries as there are positions, and over some positions again.
+std::vector<float> attend_to_entries(Device& device) {
+  constexpr int kPages = 200, kHeadDim = 512;
+  constexpr size_t kOfPage = size_t{kPagePositions} * kHeadDim;
+  Numbers numbers;
+  const Slice state = put(device, numbers.take(static_cast<int>(kOfPage) * kPages));
+  std::vector<int32_t> list(kPages);
+  for (int i = 0; i < kPages; ++i) list[static_cast<size_t>(i)] = i;
+  const LayerPages pages{.kind = KvKind::kF32,
+                         .values = state,
+                         .page_stride = kOfPage,
+                         .head_dim = kHeadDim,
+                         .value_dim = kHeadDim,
+                         .kv_heads = 1};
+  CompressedAttention op{.rows = pages,
+                         .entries = pages,
+                         .pool = 1,
+                         .query = put(device, numbers.take(kHeadDim)),
+                         .positions = room(device, 1),
+                         .page_lists = room(device, list.size()),
+                         .list_offsets = room(device, 1),
+                         .tokens = 1,
+                         .heads = 1,
+                         .window = 1000,
+                         .scale = 0.125f,
+                         .output = room(device, kHeadDim, Access::kHost)};
+  device.write_ints(op.positions, std::vector<int32_t>{kPages * kPagePositions - 1});
+  device.write_ints(op.page_lists, list);
+  device.write_ints(op.list_offsets, std::vector<int32_t>{0});
+  device.queue(op);
+  return played(device, op.output, kHeadDim);
+}
+
 // A product with one leaf of so many columns; an error if the device refuses the matrix.
 Result<std::vector<float>> multiply(Device& device, const FormatCase& format, int columns,
                                     int tokens) {
@@ -101,6 +134,11 @@ TEST_CASE("attention over very many pages has the same bits") {
   for (const int pages_reached : {0, 3000, 4096}) {  // one workgroup; 1,024 that share
     CHECK(have_same_bits(expected, attend_long(*devices.gpu, pages_reached)));
   }
+}
+
+TEST_CASE("attention over very many entries has the same bits") {
+  BothDevices devices;
+  CHECK(have_same_bits(attend_to_entries(*devices.cpu), attend_to_entries(*devices.gpu)));
 }
 
 TEST_CASE("a matrix with very many columns has the same bits or is refused") {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/gpu_compare.h"
+#include "device/gpu_compressed_operations.h"
 #include "device/gpu_gated_operations.h"
 #include "device/gpu_recurrent_operations.h"
 #include "device/gpu_sparse_operations.h"
@@ -445,9 +446,13 @@ inline std::vector<Output> route(Device& device, Random& random) {
   const int tokens = between(random, 1, 4), groups = between(random, 1, 4);
   const int experts = groups * between(random, 4, 40);
   const int chosen = between(random, 1, std::min(8, experts / groups));
+  const bool normalises = random() % 2 == 0;
   std::vector<float> scores = numbers(random, static_cast<size_t>(tokens * experts));
   for (float& score : scores) {
     if (random() % 8 == 0) score = scores[random() % scores.size()];  // equals
+    // Scores of 0, by whose sum nothing is divided.
+    if (!normalises && random() % 16 == 0)
+      score = static_cast<float>(between(random, -1100, 1100)) / 12;
   }
   const auto slots = static_cast<size_t>(tokens * chosen);
   const Slice output = room(device, slots, Access::kHost);
@@ -456,14 +461,17 @@ inline std::vector<Output> route(Device& device, Random& random) {
            .tokens = tokens,
            .experts = experts,
            .chosen = chosen,
-           .is_sigmoid = random() % 2 == 0,
+           .form = static_cast<RouterForm>(random() % 3),
+           .has_given = random() % 3 == 0,
            .groups = groups,
            .chosen_groups = between(random, 1, groups),
-           .normalises = random() % 2 == 0,
+           .normalises = normalises,
            .factor = 2.5f,
            .output = output,
            .weights = weights};
   op.bias = put_numbers(device, random, static_cast<size_t>(experts));
+  const std::vector<int32_t> given = random_choices(random, tokens, chosen, experts);
+  op.given = put(device, std::vector<float>(given.begin(), given.end()));
   op.has_scales = random() % 2 == 0;
   op.scales = put_numbers(device, random, static_cast<size_t>(experts));
   const Slice score_bias = put_numbers(device, random, static_cast<size_t>(experts));
@@ -530,6 +538,8 @@ inline const NamedCase kCases[] = {
     {"layer norm", layer_norm},
     {"sparse attention", sparse_attention},
     {"residual streams", residual_streams},
+    {"gates of one sum", gates_of_one_sum},
+    {"compressed attention", compressed_attention},
 };
 
 }  // namespace lockstep::testing

@@ -27,11 +27,12 @@ struct SparseSequences {
   static constexpr int kPages = 7;
 
   SparseSequences(Device& device, Random& random) : tokens(between(random, 1, 4)) {
-    const int sequences = between(random, 1, 3), own_pages = kPages / sequences;
-    std::vector<int32_t> list(kPages), of, in, first;
+    const int sequences = between(random, 1, 3);
+    own_pages = kPages / sequences;
+    std::vector<int32_t> of, in, first;
+    list.resize(kPages);
     for (int i = 0; i < kPages; ++i) list[static_cast<size_t>(i)] = i;
     std::shuffle(list.begin(), list.end(), random);
-    std::vector<int> lengths;
     for (int s = 0; s < sequences; ++s) {
       lengths.push_back(between(random, 2, own_pages * kPagePositions));
       for (int i = 0; i < lengths.back(); ++i) {
@@ -82,7 +83,10 @@ struct SparseSequences {
   }
 
   int tokens;
-  int stored = 0;  // positions of all sequences
+  int own_pages = 0;          // of a sequence
+  std::vector<int32_t> list;  // of all sequences
+  std::vector<int> lengths;   // in positions
+  int stored = 0;             // positions of all sequences
   int longest = 0;
   std::vector<int32_t> at;
   Slice page, slot, lists, offsets, at_place;

@@ -51,4 +51,19 @@ inline std::vector<Output> residual_streams(Device& device, Random& random) {
           {mean, count(columns)}};
 }
 
+// Gates that only open the streams to their sum.
+inline std::vector<Output> gates_of_one_sum(Device& device, Random& random) {
+  const int tokens = between(random, 1, 6), streams = between(random, 1, kResidualStreamsMax);
+  const auto count = static_cast<size_t>(tokens * streams);
+  const Slice x = put_numbers(device, random, count, Access::kHost);
+  device.queue(StreamGates{.x = x,
+                           .scale = put_numbers(device, random, 1),
+                           .bias = put_numbers(device, random, static_cast<size_t>(streams)),
+                           .tokens = tokens,
+                           .streams = streams,
+                           .rounds = 0,
+                           .epsilon = 1e-6f});
+  return {{x, count}};
+}
+
 }  // namespace lockstep::testing

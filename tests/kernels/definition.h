@@ -63,7 +63,7 @@ inline float bounded_decay(float x, float bias, float rate, float least) {
   return exp_f32(least * sigmoid_f32(rate * (x + bias)));
 }
 
-// One column of a pool: its positions' keys, and their gates with the biases.
+// One column of a pool or an entry: its members' keys or values, and their gates with the biases.
 inline float pooled_key(const std::vector<float>& keys, const std::vector<float>& gates) {
   const float most = *std::max_element(gates.begin(), gates.end());
   float sum = 0.0f, mean = 0.0f;
@@ -73,6 +73,52 @@ inline float pooled_key(const std::vector<float>& keys, const std::vector<float>
     mean = std::fma(e, keys[m], mean);
   }
   return mean / sum;
+}
+
+// A row is a key and its value; `lane`: of the sum of its page's probabilities.
+struct AttendedRow {
+  const float* row;
+  int lane;
+};
+
+// One head over rows in pages, of which none is empty. `sink` may be null.
+inline std::vector<float> attention(const std::vector<float>& query,
+                                    const std::vector<std::vector<AttendedRow>>& pages, float scale,
+                                    const float* sink) {
+  const size_t columns = query.size();
+  float maximum = 0.0f, sum = 0.0f;
+  std::vector<float> value;
+  for (const std::vector<AttendedRow>& page : pages) {
+    std::vector<float> scores, lanes(16, 0.0f), added(columns, 0.0f);
+    for (const AttendedRow& of : page) {
+      float score = 0.0f;
+      for (size_t i = 0; i < columns; ++i) score = std::fma(query[i], of.row[i], score);
+      scores.push_back(score * scale);
+    }
+    const float most = *std::max_element(scores.begin(), scores.end());
+    for (size_t r = 0; r < page.size(); ++r) {
+      const float e = exp_f32(scores[r] - most);
+      lanes[static_cast<size_t>(page[r].lane)] += e;
+      for (size_t i = 0; i < columns; ++i) added[i] = std::fma(e, page[r].row[i], added[i]);
+    }
+    const float sum_of_page = tree_sum(lanes);
+    if (value.empty()) {
+      maximum = most, sum = sum_of_page, value = added;
+      continue;
+    }
+    const float before = most > maximum ? exp_f32(maximum - most) : 1.0f;
+    const float factor = most > maximum ? 1.0f : exp_f32(most - maximum);
+    maximum = std::max(maximum, most);
+    sum = sum * before + sum_of_page * factor;
+    for (size_t i = 0; i < columns; ++i) value[i] = std::fma(value[i], before, added[i] * factor);
+  }
+  float before = 1.0f;
+  if (sink != nullptr) {
+    before = *sink > maximum ? exp_f32(maximum - *sink) : 1.0f;
+    sum = sum * before + (*sink > maximum ? 1.0f : exp_f32(*sink - maximum));
+  }
+  for (float& element : value) element = element * before / sum;
+  return value;
 }
 
 // One column of a token's streams.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/definition.h"
 #include "kernels/test_data.h"
 #include "support/flushing.h"
 
@@ -71,6 +72,24 @@ TEST_CASE("sigmoid_f32 is 1 / (1 + exp(-x)) within 4 ulp and reaches 0 and 1") {
   CHECK(std::isnormal(sigmoid_f32(-87.33f)));
   CHECK(sigmoid_f32(std::nextafter(-87.33f, -100.0f)) == 0.0f);
   CHECK(std::isnan(sigmoid_f32(NAN)));
+}
+
+TEST_CASE("softplus_f32 is log(1 + exp(x)) within 4 ulp, and has the bits of its definition") {
+  SampleRandom random(7);
+  double worst = 0;
+  for (int i = 0; i < 200000; ++i) {
+    const auto x = static_cast<float>(i % 2 == 0 ? between(random, -86, 90) : random.unit());
+    const float found = softplus_f32(x);
+    REQUIRE(std::bit_cast<uint32_t>(found) == std::bit_cast<uint32_t>(definition::softplus(x)));
+    worst = std::max(worst, ulps(found, std::log1p(std::exp(static_cast<long double>(x)))));
+  }
+  INFO("worst ulp ", worst);
+  CHECK(worst <= 4.0);
+  CHECK(softplus_f32(0.0f) == definition::softplus(0.0f));
+  CHECK(softplus_f32(-100.0f) == 0.0f);
+  CHECK(softplus_f32(1e30f) == 1e30f);
+  CHECK(softplus_f32(INFINITY) == INFINITY);
+  CHECK(std::isnan(softplus_f32(NAN)));
 }
 
 TEST_CASE(

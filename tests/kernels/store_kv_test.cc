@@ -62,7 +62,7 @@ struct PageShape {
   int value_dim;
 };
 
-// Token i is at slots[i].
+// Token i is at slots[i]. No keys: only values are written.
 WrittenPage write_page(const KernelTable& table, KvKind kind, const PageShape& shape,
                        const std::vector<float>& keys, const std::vector<float>& values,
                        const std::vector<int32_t>& slots) {
@@ -74,7 +74,7 @@ WrittenPage write_page(const KernelTable& table, KvKind kind, const PageShape& s
   const std::vector<int32_t> numbers(slots.size(), 0);
   table.store_kv({.pages = {kind, page.keys.data(), page.values.data(), bytes, shape.head_dim,
                             shape.value_dim, shape.heads},
-                  .keys = keys.data(),
+                  .keys = keys.empty() ? nullptr : keys.data(),
                   .values = values.data(),
                   .keys_stride = heads * static_cast<size_t>(shape.head_dim),
                   .values_stride = heads * static_cast<size_t>(shape.value_dim),
@@ -230,6 +230,23 @@ TEST_CASE("store_kv puts sixteen keys side by side and leaves all other slots al
       };
       CHECK(written_bytes(page.keys) <= bytes_of(c.head_dim));
       CHECK(written_bytes(page.values) <= bytes_of(c.value_dim));
+    }
+  }
+}
+
+TEST_CASE("values that are stored without keys are the same, and no key is touched") {
+  const std::vector<int32_t> slots = {63, 2, 17};
+  for (const auto& [table, kind] : tables_and_kinds()) {
+    CAPTURE(std::string(table->name));
+    CAPTURE(static_cast<int>(kind));
+    for (const PageShape& shape : {PageShape{1, 24, 24}, PageShape{2, 75, 41}}) {
+      SampleRandom random(8);
+      const size_t rows = slots.size() * static_cast<size_t>(shape.heads);
+      const auto keys = random.units(rows * static_cast<size_t>(shape.head_dim));
+      const auto values = random.units(rows * static_cast<size_t>(shape.value_dim));
+      const WrittenPage page = write_page(*table, kind, shape, {}, values, slots);
+      CHECK(page.values == write_page(*table, kind, shape, keys, values, slots).values);
+      CHECK(written_bytes(page.keys) == 0);
     }
   }
 }

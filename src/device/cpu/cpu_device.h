@@ -236,6 +236,10 @@ class CpuDevice : public Device {
   void run(const StreamGates& op);
   void run(const CollapseStreams& op);
   void run(const UpdateStreams& op);
+  // In cpu_device_compressed.cc.
+  void run(const StoreRows& op);
+  void run(const Compress& op);
+  void run(const CompressedAttention& op);
 
   const KernelTable& kernels_;
   ThreadTeam team_;

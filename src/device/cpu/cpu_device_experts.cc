@@ -13,20 +13,26 @@ void CpuDevice::run(const Route& op) {
   const auto tokens = static_cast<size_t>(op.tokens), experts = static_cast<size_t>(op.experts);
   const auto chosen = static_cast<size_t>(op.chosen);
   float* scores = floats(op.scores, tokens * experts);
-  const float* bias = op.is_sigmoid ? floats(op.bias, experts) : nullptr;
+  const bool has_bias = op.form != RouterForm::kSoftmax && !op.has_given;
+  const float* bias = has_bias ? floats(op.bias, experts) : nullptr;
+  const float* given = op.has_given ? floats(op.given, tokens * chosen) : nullptr;
   const float* scales = op.has_scales ? floats(op.scales, experts) : nullptr;
   auto* output = reinterpret_cast<int32_t*>(place(op.output, tokens * chosen));
   float* weights = floats(op.weights, tokens * chosen);
   const RouterRule rule{.experts = op.experts,
                         .chosen = op.chosen,
-                        .is_sigmoid = op.is_sigmoid,
+                        .form = op.form,
                         .groups = op.groups,
                         .chosen_groups = op.chosen_groups,
                         .normalises = op.normalises,
                         .factor = op.factor};
   for (size_t token = 0; token < tokens; ++token) {
-    choose_experts(rule, scores + token * experts, bias, scales, output + token * chosen,
-                   weights + token * chosen);
+    const size_t at = token * chosen;
+    if (given != nullptr) {
+      weigh_experts(rule, scores + token * experts, given + at, scales, output + at, weights + at);
+    } else {
+      choose_experts(rule, scores + token * experts, bias, scales, output + at, weights + at);
+    }
   }
 }
 

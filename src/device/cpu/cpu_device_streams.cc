@@ -36,12 +36,13 @@ void balance(float* mix, int n, int rounds, float epsilon) {
 void CpuDevice::run(const StreamGates& op) {
   LOCKSTEP_CHECK(op.streams > 0 && op.streams <= kResidualStreamsMax);
   const auto tokens = static_cast<size_t>(op.tokens);
-  const size_t gates = gates_of(op.streams);
   const int n = op.streams;
+  const bool has_all = op.rounds > 0;
+  const size_t gates = has_all ? gates_of(n) : static_cast<size_t>(n);
   float* x = floats(op.x, tokens * gates);
-  const float* scale = floats(op.scale, 3);
+  const float* scale = floats(op.scale, has_all ? 3 : 1);
   const float* bias = floats(op.bias, gates);
-  const size_t cost = 64 * gates * static_cast<size_t>(op.rounds);
+  const size_t cost = 64 * gates * static_cast<size_t>(std::max(1, op.rounds));
   parallel(op.tokens, cost, [&](int begin, int end) {
     for (auto token = static_cast<size_t>(begin); token < static_cast<size_t>(end); ++token) {
       float* row = x + token * gates;
@@ -49,6 +50,7 @@ void CpuDevice::run(const StreamGates& op) {
         row[i] = row[i] * scale[std::min(i / n, 2)] + bias[i];
       }
       for (int i = 0; i < n; ++i) row[i] = sigmoid_f32(row[i]) + op.epsilon;
+      if (!has_all) continue;
       for (int i = n; i < 2 * n; ++i) row[i] = 2 * sigmoid_f32(row[i]);
       balance(row + 2 * n, n, op.rounds, op.epsilon);
     }

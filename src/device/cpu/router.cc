@@ -67,15 +67,38 @@ class BestExperts {
   int count_ = 0;
 };
 
+// 0 where softplus would divide into a subnormal number.
+float root_softplus(float x) {
+  return x < -86.0f ? 0.0f : std::sqrt(softplus_f32(x));
+}
+
+void form_scores(const RouterRule& rule, float* scores) {
+  if (rule.form == RouterForm::kSoftmax) return soften(scores, rule.experts);
+  const bool is_sigmoid = rule.form == RouterForm::kSigmoid;
+  for (int i = 0; i < rule.experts; ++i) {
+    scores[i] = is_sigmoid ? sigmoid_f32(scores[i]) : root_softplus(scores[i]);
+  }
+}
+
+// From the scores of the experts that are used.
+void make_weights(const RouterRule& rule, const float* scores, const float* scales,
+                  const int32_t* experts, float* weights) {
+  float sum = 0;
+  for (int i = 0; i < rule.chosen; ++i) {
+    weights[i] = scores[experts[i]];
+    sum += weights[i];
+  }
+  for (int i = 0; i < rule.chosen; ++i) {
+    weights[i] = (rule.normalises ? weights[i] / sum : weights[i]) * rule.factor;
+    if (scales != nullptr) weights[i] *= scales[experts[i]];
+  }
+}
+
 }  // namespace
 
 void choose_experts(const RouterRule& rule, float* scores, const float* bias, const float* scales,
                     int32_t* experts, float* weights) {
-  if (rule.is_sigmoid) {
-    for (int i = 0; i < rule.experts; ++i) scores[i] = sigmoid_f32(scores[i]);
-  } else {
-    soften(scores, rule.experts);
-  }
+  form_scores(rule, scores);
   BestExperts best(experts, weights, rule.chosen);
   const int group_size = rule.experts / rule.groups;
   for (int group = 0; group < rule.groups; ++group) {
@@ -86,15 +109,14 @@ void choose_experts(const RouterRule& rule, float* scores, const float* bias, co
     }
   }
   std::sort(experts, experts + rule.chosen);
-  float sum = 0;
-  for (int i = 0; i < rule.chosen; ++i) {
-    weights[i] = scores[experts[i]];
-    sum += weights[i];
-  }
-  for (int i = 0; i < rule.chosen; ++i) {
-    weights[i] = (rule.normalises ? weights[i] / sum : weights[i]) * rule.factor;
-    if (scales != nullptr) weights[i] *= scales[experts[i]];
-  }
+  make_weights(rule, scores, scales, experts, weights);
+}
+
+void weigh_experts(const RouterRule& rule, float* scores, const float* given, const float* scales,
+                   int32_t* experts, float* weights) {
+  form_scores(rule, scores);
+  for (int i = 0; i < rule.chosen; ++i) experts[i] = static_cast<int32_t>(given[i]);
+  make_weights(rule, scores, scales, experts, weights);
 }
 
 }  // namespace lockstep

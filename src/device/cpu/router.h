@@ -3,13 +3,15 @@
 
 #include <cstdint>
 
+#include "device/operations.h"
+
 namespace lockstep {
 
 struct RouterRule {
   int experts = 0;
   int chosen = 0;
-  bool is_sigmoid = false;  // else softmax
-  int groups = 1;           // the best `chosen_groups` by the sum of their two best experts
+  RouterForm form = RouterForm::kSoftmax;
+  int groups = 1;  // the best `chosen_groups` by the sum of their two best experts
   int chosen_groups = 1;
   bool normalises = true;  // the chosen experts' weights sum to 1 before `factor`
   float factor = 1;
@@ -22,5 +24,9 @@ struct RouterRule {
 // transformers.
 void choose_experts(const RouterRule& rule, float* scores, const float* bias, const float* scales,
                     int32_t* experts, float* weights);
+
+// The same for experts that are given (Route::given), whatever their scores.
+void weigh_experts(const RouterRule& rule, float* scores, const float* given, const float* scales,
+                   int32_t* experts, float* weights);
 
 }  // namespace lockstep

@@ -20,6 +20,9 @@ static_assert(kActivateSilu == static_cast<uint32_t>(Activation::kSiluMul) &&
               kActivateGelu == static_cast<uint32_t>(Activation::kGeluMul) &&
               kActivateSigmoid == static_cast<uint32_t>(Activation::kSigmoidMul) &&
               kActivateClipped == static_cast<uint32_t>(Activation::kClippedSiluMul));
+static_assert(kScoresSoftmax == static_cast<uint32_t>(RouterForm::kSoftmax) &&
+              kScoresSigmoid == static_cast<uint32_t>(RouterForm::kSigmoid) &&
+              kScoresRootSoftplus == static_cast<uint32_t>(RouterForm::kRootSoftplus));
 static_assert(kMostStreams == kResidualStreamsMax && kMostStreams * kMostStreams <= kGroupSize);
 static_assert(kSlopeOfGelu == kGeluSlope && kSquareOfGelu == kGeluSquare);
 static_assert(kWordsOfBlock8 * 4 == sizeof(InputBlock8));
@@ -81,6 +84,10 @@ std::string_view kernel_name(Kernel kernel) {
       return "stream_gates";
     case Kernel::kStreams:
       return "streams";
+    case Kernel::kCompress:
+      return "compress";
+    case Kernel::kAttentionCompressed:
+      return "attention_compressed";
   }
   return "";
 }
@@ -385,7 +392,9 @@ void Planner::plan_route(const Route& op, const MemoryRange& score_bias) {
   const auto tokens = static_cast<size_t>(op.tokens), experts = static_cast<size_t>(op.experts);
   const size_t slots = tokens * static_cast<size_t>(op.chosen);
   const MemoryRange scores = memory_.place(op.scores, tokens * experts);
-  const MemoryRange bias = op.is_sigmoid ? memory_.place(op.bias, experts) : MemoryRange{};
+  const bool has_bias = op.form != RouterForm::kSoftmax && !op.has_given;
+  const MemoryRange bias = has_bias ? memory_.place(op.bias, experts) : MemoryRange{};
+  const MemoryRange given = op.has_given ? memory_.place(op.given, slots) : MemoryRange{};
   const MemoryRange scales = op.has_scales ? memory_.place(op.scales, experts) : MemoryRange{};
   const MemoryRange chosen = memory_.place(op.output, slots),
                     weights = memory_.place(op.weights, slots);
@@ -394,16 +403,17 @@ void Planner::plan_route(const Route& op, const MemoryRange& score_bias) {
                    .score_bias = score_bias.begin,
                    .bias = bias.begin,
                    .scales = scales.begin,
+                   .given = given.begin,
                    .chosen = chosen.begin,
                    .weights = weights.begin,
                    .experts = static_cast<uint32_t>(op.experts),
                    .chosen_count = static_cast<uint32_t>(op.chosen),
-                   .is_sigmoid = op.is_sigmoid ? 1u : 0u,
+                   .form = static_cast<uint32_t>(op.form),
                    .groups = static_cast<uint32_t>(op.groups),
                    .chosen_groups = static_cast<uint32_t>(op.chosen_groups),
                    .normalises = op.normalises ? 1u : 0u,
                    .factor = op.factor},
-       {scores, bias, score_bias, scales}, {chosen, weights});
+       {scores, bias, score_bias, scales, given}, {chosen, weights});
 }
 
 }  // namespace lockstep::gpu

@@ -44,6 +44,8 @@ enum class Kernel : uint8_t {
   kPoolKey,
   kStreamGates,
   kStreams,
+  kCompress,
+  kAttentionCompressed,
 };
 
 // "matmul"
@@ -57,7 +59,7 @@ struct KernelVariant {
   friend bool operator==(const KernelVariant&, const KernelVariant&) = default;
 };
 
-inline constexpr size_t kParamBytesMax = 168;
+inline constexpr size_t kParamBytesMax = 184;
 // A long prompt is multiplied in rounds of at most this many tokens, which bounds scratch memory.
 inline constexpr size_t kTokensOfRound = 256;
 
@@ -216,8 +218,17 @@ class Planner {
   void plan(const HeadMatmul& op);
   void plan(const StoreKv& op);
   void plan(const Attention& op);
+  // A row attends to these before its positions.
+  struct AttentionEntries {
+    LayerPages pages;
+    int pool = 0;
+    size_t blocks = 0;  // of a token, at most
+  };
+  // A workgroup has a whole row. `entries`: those of compressed attention; or null.
+  void plan_unshared(const Attention& op, const AttentionEntries* entries);
   // Some tokens.
-  void plan_attention(const Attention& op, size_t begin, size_t count);
+  void plan_attention(const Attention& op, const AttentionEntries* entries, size_t begin,
+                      size_t count);
   // How the pages of a row are shared among workgroups.
   struct Split {
     uint32_t sharers = 1;
@@ -264,6 +275,10 @@ class Planner {
   void plan(const PoolKeys& op);
   void plan(const IndexScores& op);
   void plan(const ChoosePositions& op);
+  // In plan_compressed.cc.
+  void plan(const StoreRows& op);
+  void plan(const Compress& op);
+  void plan(const CompressedAttention& op);
   // In plan_streams.cc.
   void plan(const StreamGates& op);
   void plan(const CollapseStreams& op);

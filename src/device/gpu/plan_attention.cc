@@ -23,10 +23,14 @@ size_t part_bytes(const Attention& op) {
 
 void Planner::plan(const Attention& op) {
   if (op.heads == 0 || op.tokens == 0) return;
-  LOCKSTEP_CHECK(op.pages.value_dim <= kValueDimMax);
   LOCKSTEP_CHECK(op.chosen == 0 || op.window == 0);
   const Split split = split_of(op);
   if (split.pages > 0) return plan_split_attention(op, split);
+  plan_unshared(op, nullptr);
+}
+
+void Planner::plan_unshared(const Attention& op, const AttentionEntries* entries) {
+  LOCKSTEP_CHECK(op.pages.value_dim <= kValueDimMax);
   // With few pages to a dispatch, states are in scratch memory between dispatches.
   const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
   const size_t round =
@@ -34,7 +38,7 @@ void Planner::plan(const Attention& op) {
   LOCKSTEP_CHECK(round > 0);
   for (size_t begin = 0; begin < tokens; begin += round) {
     const size_t count = std::min(round, tokens - begin);
-    plan_attention(op, begin, count);
+    plan_attention(op, entries, begin, count);
   }
 }
 
@@ -94,6 +98,7 @@ AttentionParams Planner::params_of(const Attention& op, const AttentionRanges& r
 }
 
 void Planner::plan_split_attention(const Attention& op, const Split& split) {
+  LOCKSTEP_CHECK(op.pages.value_dim <= kValueDimMax);
   const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
   const AttentionRanges ranges = ranges_of(op, 0, tokens);
   const MemoryRange parts{own_scratch().begin, tokens * heads * split.pages * part_bytes(op), true};
@@ -111,30 +116,42 @@ void Planner::plan_split_attention(const Attention& op, const Split& split) {
   keep(prepared);
 }
 
-// A page takes more turns of a loop where positions are chosen.
-void Planner::plan_attention(const Attention& op, size_t begin, size_t count) {
+// A page takes more turns of a loop where each row of it is taken alone.
+void Planner::plan_attention(const Attention& op, const AttentionEntries* entries, size_t begin,
+                             size_t count) {
   const auto heads = static_cast<size_t>(op.heads);
-  const bool is_chosen = op.chosen > 0;
+  const Kernel kernel = entries != nullptr ? Kernel::kAttentionCompressed
+                        : op.chosen > 0    ? Kernel::kAttentionChosen
+                                           : Kernel::kAttention;
   const AttentionRanges ranges = ranges_of(op, begin, count);
-  const auto pages = static_cast<uint32_t>(ranges.lists.bytes / Slice::kElementBytes);
+  const auto pages = static_cast<uint32_t>(ranges.lists.bytes / Slice::kElementBytes +
+                                           (entries != nullptr ? entries->blocks : 0));
   const bool is_cut = options_.attention_pages_max > 0;
+  const bool takes_pages = kernel == Kernel::kAttention;
   const uint32_t pages_max = options_.attention_pages_max;
-  const uint32_t some = !is_cut ? pages : is_chosen ? std::max(1u, pages_max / 2) : pages_max;
+  const uint32_t some = !is_cut ? pages : takes_pages ? pages_max : std::max(1u, pages_max / 2);
   const MemoryRange states =
       is_cut ? MemoryRange{own_scratch().begin, count * heads * kStateBytes} : MemoryRange{};
   const PlanMatrix* user = count == static_cast<size_t>(op.tokens) ? user_of(op.output) : nullptr;
   const PreparedRows prepared = room_for_heads(user, ranges.output, op);
   AttentionParams params = params_of(op, ranges);
+  MemoryRange of_entries;
+  if (entries != nullptr && entries->pool > 0) {
+    const PagesInfo info = pages_info(entries->pages);
+    params.entries = info.values;
+    params.entries_page_bytes = info.page_bytes;
+    params.pool = static_cast<uint32_t>(entries->pool);
+    of_entries = state_of(entries->pages);
+  }
   params.parts = states.begin;
   params.prepared = prepared.to;
   for (uint32_t page = 0; page < pages; page += some) {
     params.page_begin = page;
     params.page_end = std::min(pages, page + some);
-    emit({is_chosen ? Kernel::kAttentionChosen : Kernel::kAttention,
-          {static_cast<uint32_t>(op.pages.kind), 0, is_cut ? 1u : 0u, prepared.form}},
+    emit({kernel, {static_cast<uint32_t>(op.pages.kind), 0, is_cut ? 1u : 0u, prepared.form}},
          heads, count, params,
          {state_of(op.pages), ranges.query, ranges.positions, ranges.offsets, ranges.lists,
-          ranges.sinks, states, ranges.mask},
+          ranges.sinks, states, ranges.mask, of_entries},
          {ranges.output, states, prepared.prepared.range});
   }
   keep(prepared);

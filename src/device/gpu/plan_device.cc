@@ -39,6 +39,17 @@ uint64_t state_bytes(const IndexScores& op, int position) {
   return page_head_stride(op.pages.kind, op.pages.head_dim) * static_cast<size_t>(position + 1) /
          kPagePositions;
 }
+uint64_t row_bytes(const LayerPages& pages, int rows) {
+  return page_head_stride(pages.kind, pages.head_dim) * static_cast<size_t>(rows) / kPagePositions;
+}
+uint64_t state_bytes(const Compress& op) {
+  return row_bytes(op.inputs, op.entries * op.pool * (op.overlaps ? 2 : 1));
+}
+uint64_t state_bytes(const CompressedAttention& op, int position) {
+  int entries = op.pool > 0 ? (position + 1) / op.pool : 0;
+  if (op.chosen > 0) entries = std::min(entries, op.chosen);
+  return row_bytes(op.rows, std::min(op.window, position + 1)) + row_bytes(op.entries, entries);
+}
 
 }  // namespace
 
@@ -85,6 +96,12 @@ Status PlanDevice::run(const Turns& turn) {
     }
     if (const auto* scores = std::get_if<IndexScores>(&operation)) {
       counts_.bytes += state_bytes(*scores, position_);
+    }
+    if (const auto* compress = std::get_if<Compress>(&operation)) {
+      counts_.bytes += state_bytes(*compress);
+    }
+    if (const auto* compressed = std::get_if<CompressedAttention>(&operation)) {
+      counts_.bytes += state_bytes(*compressed, position_);
     }
     planner_.add(operation);
   }

@@ -16,9 +16,11 @@ void Planner::plan(const StreamGates& op) {
   check_streams(op.streams);
   if (op.tokens == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens);
-  const size_t gates = gates_of(op.streams);
+  const bool has_all = op.rounds > 0;
+  const size_t gates = has_all ? gates_of(op.streams) : static_cast<size_t>(op.streams);
   const MemoryRange x = memory_.place(op.x, tokens * gates);
-  const MemoryRange scale = memory_.place(op.scale, 3), bias = memory_.place(op.bias, gates);
+  const MemoryRange scale = memory_.place(op.scale, has_all ? 3 : 1);
+  const MemoryRange bias = memory_.place(op.bias, gates);
   emit({Kernel::kStreamGates, {}}, tokens, 1,
        StreamGatesParams{.x = x.begin,
                          .scale = scale.begin,

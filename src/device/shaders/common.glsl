@@ -237,6 +237,11 @@ float exact_softplus(float x) {
   return exact_add(larger(x, 0.0), exact_fma(exact_mul(twice, s2), p, twice));
 }
 
+// root_softplus() in device/cpu/router.cc.
+float exact_root_softplus(float x) {
+  return x < -86.0 ? 0.0 : exact_sqrt(exact_softplus(x));
+}
+
 // Conversions by integers, whatever a device does with subnormal numbers.
 float of_half(uint half_bits) {
   const uint sign = (half_bits & 0x8000u) << 16, magnitude = half_bits & 0x7fffu;

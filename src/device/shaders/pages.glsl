@@ -18,20 +18,29 @@ uint value_index(uint position, uint head_dim, uint column) {
 }
 
 // Elements of one head of a page; with kKvQ8 they are multiplied with the scale of their block.
-const uint kElementBytes = kKind == kKvF32 ? 4u : kKind == kKvQ8 ? 1u : 2u;
-uvec2 place_of_element(uvec2 head, uint index) { return advance(head, index * kElementBytes); }
-float element_at(uvec2 first, uint index) {
-  if (kKind == kKvF32) return Floats(first).at[index];
-  if (kKind == kKvBF16) return of_bf16(uint(Halves(first).at[index]));
-  if (kKind == kKvF16) return of_half(uint(Halves(first).at[index]));
+uint element_bytes(uint kind) { return kind == kKvF32 ? 4u : kind == kKvQ8 ? 1u : 2u; }
+uvec2 place_of_element(uint kind, uvec2 head, uint index) {
+  return advance(head, index * element_bytes(kind));
+}
+float element_at(uint kind, uvec2 first, uint index) {
+  if (kind == kKvF32) return Floats(first).at[index];
+  if (kind == kKvBF16) return of_bf16(uint(Halves(first).at[index]));
+  if (kind == kKvF16) return of_half(uint(Halves(first).at[index]));
   return float(bitfieldExtract(int(uint(Bytes(first).at[index])), 0, 8));
 }
-float scaled(float element, float scale) {
-  return kKind == kKvQ8 ? exact_mul(element, scale) : element;
+float scaled(uint kind, float element, float scale) {
+  return kind == kKvQ8 ? exact_mul(element, scale) : element;
 }
 uvec2 place_of_scale(uvec2 head, uint index, uint head_dim) {
   return advance(head, kPositionsOfPage * head_dim + 2u * index);
 }
-float scale_at(uvec2 first, uint index) {
-  return kKind == kKvQ8 ? of_bf16(uint(Halves(first).at[index])) : 1.0;
+float scale_at(uint kind, uvec2 first, uint index) {
+  return kind == kKvQ8 ? of_bf16(uint(Halves(first).at[index])) : 1.0;
 }
+
+// The same of pages of kKind.
+const uint kElementBytes = kKind == kKvF32 ? 4u : kKind == kKvQ8 ? 1u : 2u;
+uvec2 place_of_element(uvec2 head, uint index) { return place_of_element(kKind, head, index); }
+float element_at(uvec2 first, uint index) { return element_at(kKind, first, index); }
+float scaled(float element, float scale) { return scaled(kKind, element, scale); }
+float scale_at(uvec2 first, uint index) { return scale_at(kKind, first, index); }

@@ -214,7 +214,7 @@ struct PagesInfo {
 
 struct StoreParams {
   PagesInfo pages;
-  Address keys;
+  Address keys;  // or none
   Address values;
   Address page;
   Address slot;
@@ -286,10 +286,15 @@ struct AttentionParams {
   float scale;
   uint32_t sharers;      // workgroups of a row
   uint32_t parts_pages;  // of a row
-  // For attention over chosen positions, which tokens from position `chosen` on have.
+  // For attention over chosen positions, which tokens from position `chosen` on have, or entries,
+  // which those with more than `chosen` have.
   Address mask;
   uint32_t mask_words;
   uint32_t chosen;
+  // Entries of compressed attention.
+  Address entries;  // where their pages begin
+  uint32_t entries_page_bytes;
+  uint32_t pool;  // positions of an entry; 0: there are none
 };
 
 struct LayerNormParams {
@@ -308,6 +313,19 @@ struct PoolKeyParams {
   Address page;
   Address slot;
   uint32_t pool;  // positions
+};
+
+// Each invocation has a column of an entry.
+struct CompressParams {
+  PagesInfo inputs;
+  Address bias;
+  Address last;
+  Address page_lists;
+  Address list_offsets;
+  Address outputs;
+  uint32_t pool;  // positions
+  uint32_t overlaps;
+  uint32_t columns;
 };
 
 struct IndexScoresParams {
@@ -334,16 +352,22 @@ struct ChoosePositionsParams {
   uint32_t pool;    // positions
 };
 
+// RouteParams::form, as RouterForm in device/operations.h, which plan.cc checks.
+LOCKSTEP_CONSTANT uint32_t kScoresSoftmax = 0u;
+LOCKSTEP_CONSTANT uint32_t kScoresSigmoid = 1u;
+LOCKSTEP_CONSTANT uint32_t kScoresRootSoftplus = 2u;
+
 struct RouteParams {
   Address scores;
   Address score_bias;  // is added to the scores; or none
   Address bias;        // or none
   Address scales;      // of the weights; or none
+  Address given;       // the experts, as floats; or none
   Address chosen;
   Address weights;
   uint32_t experts;
   uint32_t chosen_count;
-  uint32_t is_sigmoid;
+  uint32_t form;
   uint32_t groups;
   uint32_t chosen_groups;
   uint32_t normalises;

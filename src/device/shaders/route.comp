@@ -64,17 +64,8 @@ bool is_group_chosen(uint group) {
   return better < PARAMS.chosen_groups;
 }
 
-void main() {
-  const uint lane = gl_LocalInvocationIndex, token = gl_WorkGroupID.x;
-  const uint experts = PARAMS.experts, count = PARAMS.chosen_count;
-  Floats from = Floats(advance(PARAMS.scores, token, experts * 4u));
-  for (uint i = lane; i < experts; i += kGroupSize) {
-    float score = from.at[i];
-    if (!is_none(PARAMS.score_bias)) score = exact_add(score, Floats(PARAMS.score_bias).at[i]);
-    scores[i] = PARAMS.is_sigmoid != 0u ? exact_sigmoid(score) : score;
-  }
-  barrier();
-  if (PARAMS.is_sigmoid == 0u) soften(lane, experts);
+// Marks the chosen experts with 2.
+void choose(uint lane, uint experts) {
   for (uint i = lane; i < experts; i += kGroupSize) {
     values[i] = is_none(PARAMS.bias) ? scores[i] : exact_add(scores[i], Floats(PARAMS.bias).at[i]);
   }
@@ -95,20 +86,43 @@ void main() {
       const bool is_better = values[other] > values[i] || (values[other] == values[i] && other < i);
       if (is_better && (chosen[other] & 1u) != 0u) ++better;
     }
-    if ((chosen[i] & 1u) != 0u && better < count) atomicOr(chosen[i], 2u);
+    if ((chosen[i] & 1u) != 0u && better < PARAMS.chosen_count) atomicOr(chosen[i], 2u);
   }
   barrier();
+}
+
+float formed(float score) {
+  if (PARAMS.form == kScoresSigmoid) return exact_sigmoid(score);
+  if (PARAMS.form == kScoresRootSoftplus) return exact_root_softplus(score);
+  return score;
+}
+
+void main() {
+  const uint lane = gl_LocalInvocationIndex, token = gl_WorkGroupID.x;
+  const uint experts = PARAMS.experts, count = PARAMS.chosen_count;
+  Floats from = Floats(advance(PARAMS.scores, token, experts * 4u));
+  for (uint i = lane; i < experts; i += kGroupSize) {
+    float score = from.at[i];
+    if (!is_none(PARAMS.score_bias)) score = exact_add(score, Floats(PARAMS.score_bias).at[i]);
+    scores[i] = formed(score);
+  }
+  barrier();
+  if (PARAMS.form == kScoresSoftmax) soften(lane, experts);
+  if (is_none(PARAMS.given)) choose(lane, experts);
   Ints to = Ints(advance(PARAMS.chosen, token, count * 4u));
   Floats weights = Floats(advance(PARAMS.weights, token, count * 4u));
   if (lane != 0u) return;
   uint slot = 0u;
-  float sum = 0.0;
-  for (uint i = 0u; i < experts && slot < count; ++i) {
-    if ((chosen[i] & 2u) == 0u) continue;
-    to.at[slot] = int(i);
-    sum = exact_add(sum, scores[i]);
-    ++slot;
+  if (is_none(PARAMS.given)) {
+    for (uint i = 0u; i < experts && slot < count; ++i) {
+      if ((chosen[i] & 2u) != 0u) to.at[slot++] = int(i);
+    }
+  } else {
+    Floats given = Floats(advance(PARAMS.given, token, count * 4u));
+    for (; slot < count; ++slot) to.at[slot] = int(given.at[slot]);
   }
+  float sum = 0.0;
+  for (uint i = 0u; i < slot; ++i) sum = exact_add(sum, scores[to.at[i]]);
   for (uint i = 0u; i < slot; ++i) {
     const float weight = scores[to.at[i]];
     float scaled = exact_mul(PARAMS.normalises != 0u ? exact_div(weight, sum) : weight, PARAMS.factor);

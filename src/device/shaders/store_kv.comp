@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // StoreKv: rounds keys and values and writes them into their pages
 // (kernels/generic/stored_kv.inl). An invocation stores a block of columns of one token and head.
+// StoreRows: there are only values.
 #include "common.glsl"
 #include "pages.glsl"
 
@@ -16,9 +17,10 @@ void main() {
   const PagesInfo pages = PARAMS.pages;
   const uint head_dim = pages.head_dim, blocks = blocks_of_head(head_dim);
   const uint token = gl_WorkGroupID.y;
+  const uint of_keys = is_none(PARAMS.keys) ? 0u : pages.kv_heads * blocks;
   const uint index = gl_GlobalInvocationID.x;  // (keys or values, head, block)
-  if (index >= 2u * pages.kv_heads * blocks) return;
-  const bool is_value = index >= pages.kv_heads * blocks;
+  if (index >= of_keys + pages.kv_heads * blocks) return;
+  const bool is_value = index >= of_keys;
   const uint head = index / blocks % pages.kv_heads, block = index % blocks;
   const uint columns = is_value ? pages.value_dim : head_dim;
   const uint begin = block * kColumnsOfBlock;

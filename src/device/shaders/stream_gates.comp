@@ -42,20 +42,13 @@ void soften(uint lane, uint row) {
   barrier();
 }
 
-void main() {
-  const uint lane = gl_LocalInvocationIndex, n = PARAMS.streams, all = n * (2u + n);
-  Floats x = Floats(advance(PARAMS.x, gl_WorkGroupID.x, all * 4u));
-  Floats scale = Floats(PARAMS.scale), bias = Floats(PARAMS.bias);
-  // All invocations take part in each barrier; those without a number of the mix repeat the last.
+// The invocation's number of the mix.
+void balance(uint lane, Floats x, float scale, Floats bias) {
+  const uint n = PARAMS.streams;
+  // All invocations take part in each barrier; those without a number repeat the last.
   const uint own = min(lane, n * n - 1u), row = own / n, column = own % n;
   const uint at = 2u * n + own;
-  mix_of[own] = exact_add(exact_mul(x.at[at], scale.at[2]), bias.at[at]);
-  if (lane < 2u * n) {
-    const bool is_post = lane >= n;
-    const float a = exact_add(exact_mul(x.at[lane], scale.at[is_post ? 1 : 0]), bias.at[lane]);
-    const float opened = exact_sigmoid(a);
-    x.at[lane] = is_post ? exact_mul(2.0, opened) : exact_add(opened, PARAMS.epsilon);
-  }
+  mix_of[own] = exact_add(exact_mul(x.at[at], scale), bias.at[at]);
   barrier();
   soften(own, row);
   for (uint round = 0u; round < PARAMS.rounds; ++round) {
@@ -63,4 +56,18 @@ void main() {
     divide_by_sum(own, column, n);
   }
   if (lane < n * n) x.at[at] = mix_of[own];
+}
+
+void main() {
+  const uint lane = gl_LocalInvocationIndex, n = PARAMS.streams;
+  const bool has_all = PARAMS.rounds > 0u;
+  Floats x = Floats(advance(PARAMS.x, gl_WorkGroupID.x, (has_all ? n * (2u + n) : n) * 4u));
+  Floats scale = Floats(PARAMS.scale), bias = Floats(PARAMS.bias);
+  if (lane < (has_all ? 2u * n : n)) {
+    const bool is_post = lane >= n;
+    const float a = exact_add(exact_mul(x.at[lane], scale.at[is_post ? 1 : 0]), bias.at[lane]);
+    const float opened = exact_sigmoid(a);
+    x.at[lane] = is_post ? exact_mul(2.0, opened) : exact_add(opened, PARAMS.epsilon);
+  }
+  if (has_all) balance(lane, x, scale.at[2], bias);
 }

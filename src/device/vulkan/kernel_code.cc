@@ -13,10 +13,14 @@ namespace {
 #include <spirv/kAttention64.h>
 #include <spirv/kAttentionChosen.h>
 #include <spirv/kAttentionChosen64.h>
+#include <spirv/kAttentionCompressed.h>
+#include <spirv/kAttentionCompressed64.h>
 #include <spirv/kAttentionMerge.h>
 #include <spirv/kAttentionMerge64.h>
 #include <spirv/kChoosePositions.h>
 #include <spirv/kChoosePositions64.h>
+#include <spirv/kCompress.h>
+#include <spirv/kCompress64.h>
 #include <spirv/kConvolve.h>
 #include <spirv/kConvolve64.h>
 #include <spirv/kDelta.h>
@@ -99,6 +103,8 @@ std::span<const uint32_t> kernel_code(Kernel kernel, const KernelFeatures& has) 
     LOCKSTEP_KERNEL(kPoolKey);
     LOCKSTEP_KERNEL(kStreamGates);
     LOCKSTEP_KERNEL(kStreams);
+    LOCKSTEP_KERNEL(kCompress);
+    LOCKSTEP_KERNEL(kAttentionCompressed);
 #undef LOCKSTEP_KERNEL
   }
   LOCKSTEP_CHECK(false);

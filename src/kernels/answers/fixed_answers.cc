@@ -244,6 +244,48 @@ uint64_t pools_checksum(const KernelTable& table, KvKind kind) {
   return sum.value();
 }
 
+// Entries of two blocks, and attention over them, all or some, and over a window.
+uint64_t compressed_checksum(const KernelTable& table, KvKind kind) {
+  SampleRandom random(59);
+  constexpr int kColumns = 41, kInputs = 4 * kColumns, kPool = 4, kPages = 5, kHeads = 18;
+  constexpr int kPositions = 70 * kPool, kSlots = kPagePositions / kPool;
+  constexpr size_t kRow = kColumns * sizeof(float);
+  std::vector<std::byte> inputs(kPages * page_head_stride(kind, kInputs));
+  std::vector<std::byte> rows(kPages * page_head_stride(kind, kColumns));
+  std::vector<std::byte> entries(kPages * kSlots * kRow);
+  const PageArgs input_pages{kind,    nullptr, inputs.data(), inputs.size() / kPages, kInputs,
+                             kInputs, 1};
+  const PageArgs row_pages{kind, nullptr, rows.data(), rows.size() / kPages, kColumns, kColumns, 1};
+  const PageArgs entry_pages{KvKind::kF32, nullptr, entries.data(), kSlots * kRow, kColumns,
+                             kColumns,     1};
+  const int32_t page_list[kPages] = {2, 0, 4, 3, 1};
+  const std::vector<float> bias = random.units(size_t{kPool} * 2 * kColumns);
+  AnswerSum sum;
+  for (int32_t position = 0; position < kPositions; ++position) {
+    const int32_t page = page_list[position / kPagePositions], slot = position % kPagePositions;
+    const std::vector<float> input = random.units(kInputs), row = random.units(kColumns);
+    table.store_kv({input_pages, nullptr, input.data(), 0, kInputs, &page, &slot, 0, 1});
+    table.store_kv({row_pages, nullptr, row.data(), 0, kColumns, &page, &slot, 0, 1});
+    if ((position + 1) % kPool != 0) continue;
+    std::vector<float> entry(kColumns);
+    table.compress({input_pages, bias.data(), page_list, position, kPool, true, kColumns, 0,
+                    kColumns, entry.data()});
+    sum.add(entry);
+    const int32_t entry_slot = position / kPool % kSlots;
+    table.store_kv({entry_pages, nullptr, entry.data(), 0, kColumns, &page, &entry_slot, 0, 1});
+  }
+  const std::vector<float> query = random.units(size_t{kHeads} * kColumns);
+  const std::vector<float> sinks = random.units(kHeads);
+  const uint32_t chosen[] = {0x80000001u, 0x00f00000u, 0x2au, 0};
+  std::vector<float> output(query.size());
+  for (const uint32_t* choice : {static_cast<const uint32_t*>(nullptr), &chosen[0]}) {
+    table.compressed_attention({row_pages, entry_pages, kPool, page_list, kPositions - 1, 100,
+                                query.data(), kHeads, 0.5f, sinks.data(), choice, output.data()});
+    sum.add(output);
+  }
+  return sum.value();
+}
+
 uint64_t streams_checksum(const KernelTable& table) {
   SampleRandom random(53);
   constexpr int kStreams = 3;
@@ -269,6 +311,7 @@ uint64_t math_checksum() {
     const float x = random.unit() * 90.0f;
     sum.add(exp_f32(x));
     sum.add(sigmoid_f32(x));
+    sum.add(softplus_f32(x));
     sum.add(log_f32(x * x + 0x1p-100f));
     const double y = double{random.unit()} * 700.0;
     sum.add(exp_f64(y));
@@ -298,11 +341,13 @@ std::vector<FixedAnswer> fixed_answers(const KernelTable& table) {
       {"attention over chosen q8", 0x4ff89ac2495cd206u, chosen_checksum(table, KvKind::kQ8)},
       {"pools of f32", 0xbc02ed254449cf64u, pools_checksum(table, KvKind::kF32)},
       {"pools of q8", 0x760c9e324ebc19f6u, pools_checksum(table, KvKind::kQ8)},
+      {"compressed f32", 0x9807a9ee1a65c1c9u, compressed_checksum(table, KvKind::kF32)},
+      {"compressed q8", 0x404cfa683dfc880eu, compressed_checksum(table, KvKind::kQ8)},
       {"streams", 0x93fd46db92f8df08u, streams_checksum(table)}};
 }
 
 FixedAnswer fixed_math_answer() {
-  return {"math", 0x5fdcebb0ec9c15a2u, math_checksum()};
+  return {"math", 0x7c0164913240931eu, math_checksum()};
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@ constexpr int kRowsMax = kPagePositions;
 struct ChosenRow {
   const std::byte* values;  // of its page and head
   int slot;
+  int lane;  // of the sum of its page's probabilities
 };
 
 // The softmax of sixteen heads so far.
@@ -80,7 +81,7 @@ LANES_INLINE void soften_rows(const ChosenRow* rows, int count, bool is_first_pa
   for (int r = 0; r < count; ++r) {
     const F32x16 e = exp_lanes(sub(F32x16::load(p + r * kLanes), maximum));
     store(p + r * kLanes, e);
-    F32x16& sum = sums[rows[r].slot % kLanes];
+    F32x16& sum = sums[rows[r].lane];
     sum = add(sum, e);
   }
   for (int half = kLanes / 2; half > 0; half /= 2) {
@@ -175,10 +176,50 @@ LANES_INLINE void take_rows(const AttentionArgs& args, int page, ChosenRows& tak
     const std::byte* values = args.pages.values + head_offset +
                               static_cast<size_t>(args.page_list[page]) * args.pages.page_stride;
     for (; mask != 0; mask &= mask - 1) {
-      taken.rows[taken.count++] = {values, __builtin_ctzll(mask)};
+      const int slot = __builtin_ctzll(mask);
+      taken.rows[taken.count++] = {values, slot, slot % kLanes};
     }
   }
   taken.next_page = page;
+}
+
+// The scores of rows for sixteen heads: (count, kLanes).
+template <KvKind Kind>
+LANES_INLINE void score_all(const ChosenRow* rows, int count, int head_dim, const float* queries,
+                            float scale, float* scores) {
+  int row = 0;
+  for (; row + 4 <= count; row += 4) {
+    score_rows<Kind, 4>(rows + row, head_dim, queries, scale, scores + row * kLanes);
+  }
+  for (; row < count; ++row) {
+    score_rows<Kind, 1>(rows + row, head_dim, queries, scale, scores + row * kLanes);
+  }
+}
+
+// Adds a page's rows, whose scores are given, to the outputs so far.
+template <KvKind Kind>
+LANES_INLINE void merge_rows(const ChosenRow* rows, int count, const float* scores,
+                             const PageArgs& pages, int heads, bool is_first, HeadLanes& state,
+                             float* output) {
+  LaneWeights weights;
+  __builtin_memcpy(weights.probability, scores,
+                   static_cast<size_t>(count) * kLanes * sizeof(float));
+  soften_rows(rows, count, is_first, weights, state);
+  add_page<Kind>(rows, count, pages, heads, is_first, weights, output);
+}
+
+// Merges the sinks, and divides by the sums.
+LANES_INLINE void end_heads(const HeadLanes& state, const float* sinks, int heads, int value_dim,
+                            float* output) {
+  float maxima[kLanes], sums[kLanes];
+  store(maxima, state.maximum);
+  store(sums, state.sum);
+  for (int head = 0; head < heads; ++head) {
+    HeadState of = {maxima[head], sums[head]};
+    float* out = output + static_cast<size_t>(head) * value_dim;
+    const float factor = sinks ? merge_sink(sinks[head], of) : 1.0f;
+    for (int i = 0; i < value_dim; ++i) out[i] = out[i] * factor / of.sum;
+  }
 }
 
 // At most sixteen heads over the chosen positions.
@@ -194,36 +235,17 @@ void attend_chosen_heads(const AttentionArgs& args, const float* query, const fl
   for (int page = 0; page <= args.position / kPagePositions; page = taken.next_page) {
     take_rows(args, page, taken);
     float scores[kRowsMax * kLanes];
-    int row = 0;
-    for (; row + 4 <= taken.count; row += 4) {
-      score_rows<Kind, 4>(taken.rows + row, pages.head_dim, queries, args.scale,
-                          scores + row * kLanes);
-    }
-    for (; row < taken.count; ++row) {
-      score_rows<Kind, 1>(taken.rows + row, pages.head_dim, queries, args.scale,
-                          scores + row * kLanes);
-    }
+    score_all<Kind>(taken.rows, taken.count, pages.head_dim, queries, args.scale, scores);
     for (int begin = 0, end = 0; begin < taken.count; begin = end) {
       const ChosenRow* rows = taken.rows + begin;
       ++end;
       while (end < taken.count && taken.rows[end].values == rows->values) ++end;
-      LaneWeights weights;
-      __builtin_memcpy(weights.probability, scores + begin * kLanes,
-                       static_cast<size_t>(end - begin) * kLanes * sizeof(float));
-      soften_rows(rows, end - begin, is_first, weights, state);
-      add_page<Kind>(rows, end - begin, pages, heads, is_first, weights, output);
+      merge_rows<Kind>(rows, end - begin, scores + begin * kLanes, pages, heads, is_first, state,
+                       output);
       is_first = false;
     }
   }
-  float maxima[kLanes], sums[kLanes];
-  store(maxima, state.maximum);
-  store(sums, state.sum);
-  for (int head = 0; head < heads; ++head) {
-    HeadState of = {maxima[head], sums[head]};
-    float* out = output + static_cast<size_t>(head) * pages.value_dim;
-    const float factor = sinks ? merge_sink(sinks[head], of) : 1.0f;
-    for (int i = 0; i < pages.value_dim; ++i) out[i] = out[i] * factor / of.sum;
-  }
+  end_heads(state, sinks, heads, pages.value_dim, output);
 }
 
 template <KvKind Kind>

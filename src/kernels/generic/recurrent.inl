@@ -1,23 +1,5 @@
 // Layers that keep a state instead of keys and values: short convolutions and the delta rule.
 
-// log(1 + exp(x)) = max(x, 0) + log1p(u) with u = exp(-|x|), and log1p(u) = 2 atanh(u / (2 + u)) by
-// its series: the first omitted term is below 2e-9.
-LANES_INLINE F32x16 softplus_lanes(F32x16 x) {
-  const F32x16 zero = F32x16::broadcast(0.0f);
-  const F32x16 u = exp_lanes(sub(zero, max(x, sub(zero, x))));
-  const F32x16 s = div(u, add(F32x16::broadcast(2.0f), u));
-  const F32x16 s2 = mul(s, s);
-  F32x16 p = F32x16::broadcast(1.0f / 15);
-  p = fma(p, s2, F32x16::broadcast(1.0f / 13));
-  p = fma(p, s2, F32x16::broadcast(1.0f / 11));
-  p = fma(p, s2, F32x16::broadcast(1.0f / 9));
-  p = fma(p, s2, F32x16::broadcast(1.0f / 7));
-  p = fma(p, s2, F32x16::broadcast(1.0f / 5));
-  p = fma(p, s2, F32x16::broadcast(1.0f / 3));
-  const F32x16 twice = add(s, s);
-  return add(max(x, zero), fma(mul(twice, s2), p, twice));
-}
-
 LANES_INLINE F32x16 decay_lanes(F32x16 x, F32x16 bias, F32x16 rate) {
   return exp_lanes(sub(F32x16::broadcast(0.0f), mul(rate, softplus_lanes(add(x, bias)))));
 }

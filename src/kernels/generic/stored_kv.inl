@@ -123,15 +123,18 @@ void store_kind(const StoreKvArgs& args) {
   const size_t head_stride = page_head_stride(Kind, pages.head_dim);
   for (int token = args.token_begin; token < args.token_end; ++token) {
     const int slot = args.slot[token];
-    const float* key = args.keys + static_cast<size_t>(token) * args.keys_stride;
+    const float* key = args.keys;
+    if (key != nullptr) key += static_cast<size_t>(token) * args.keys_stride;
     const float* value = args.values + static_cast<size_t>(token) * args.values_stride;
     size_t place = static_cast<size_t>(args.page[token]) * pages.page_stride;
     for (int head = 0; head < pages.kv_heads; ++head) {
-      store_columns(key, pages.head_dim,
-                    place_of_key<Kind>(pages.keys + place, pages.head_dim, slot));
+      if (key != nullptr) {
+        store_columns(key, pages.head_dim,
+                      place_of_key<Kind>(pages.keys + place, pages.head_dim, slot));
+        key += pages.head_dim;
+      }
       store_columns(value, pages.value_dim,
                     place_of_value<Kind>(pages.values + place, pages.head_dim, slot));
-      key += pages.head_dim;
       value += pages.value_dim;
       place += head_stride;
     }

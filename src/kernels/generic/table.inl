@@ -29,6 +29,8 @@
 
 #include "kernels/generic/chosen.inl"
 
+#include "kernels/generic/compressed.inl"
+
 #include "kernels/generic/layers.inl"
 
 #include "kernels/generic/recurrent.inl"
@@ -48,6 +50,8 @@ constexpr KernelTable kernel_table(const char* name) {
       .store_kv = store_kv,
       .attention = attention,
       .attention_chosen = attention_chosen,
+      .compressed_attention = compressed_attention,
+      .compress = compress,
       .pool_key = pool_key,
       .index_scores = index_scores,
       .silu_mul = silu_mul,

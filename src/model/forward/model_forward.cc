@@ -335,7 +335,7 @@ void Model::route(int layer, const BatchHalf& half) {
                       .tokens = half.tokens,
                       .experts = config.count,
                       .chosen = config.chosen,
-                      .is_sigmoid = is_sigmoid,
+                      .form = is_sigmoid ? RouterForm::kSigmoid : RouterForm::kSoftmax,
                       .groups = config.groups,
                       .chosen_groups = config.chosen_groups,
                       .normalises = config.normalises,
