@@ -157,7 +157,9 @@ void ask_vector(const WeightSource& source, std::istringstream& line) {
   const auto vector = source.vector(name, stack_index, size);
   if (!vector.ok()) return;
   const StoredVector& stored = vector.value();
-  LOCKSTEP_CHECK(is_float(stored.dtype) && source.has(name, stack_index));
+  const bool is_integer = stored.dtype == DType::kI32 || stored.dtype == DType::kI64;
+  LOCKSTEP_CHECK(is_float(stored.dtype) || (is_integer && name.ends_with(".tid2eid")));
+  LOCKSTEP_CHECK(source.has(name, stack_index));
   LOCKSTEP_CHECK(stored.bytes.size() == static_cast<size_t>(size) * dtype_bytes(stored.dtype));
   // Split biases are outside the file: let a sanitiser check both ends.
   volatile std::byte ends[] = {stored.bytes.front(), stored.bytes.back()};

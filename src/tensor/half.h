@@ -33,6 +33,16 @@ inline float load_element(const std::byte* data, DType dtype, size_t index) {
     std::memcpy(&value, data + index * 4, 4);
     return value;
   }
+  if (dtype == DType::kI32) {
+    int32_t value;
+    std::memcpy(&value, data + index * 4, 4);
+    return static_cast<float>(value);
+  }
+  if (dtype == DType::kI64) {
+    int64_t value;
+    std::memcpy(&value, data + index * 8, 8);
+    return static_cast<float>(value);
+  }
   uint16_t bits;
   std::memcpy(&bits, data + index * 2, 2);
   return dtype == DType::kF16 ? float_of_f16(bits) : float_of_bf16(bits);

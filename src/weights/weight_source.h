@@ -34,7 +34,7 @@ struct MatrixRequest {
 };
 
 struct StoredVector {
-  DType dtype = DType::kF32;         // a float
+  DType dtype = DType::kF32;         // a float, or an integer for a table of expert numbers
   std::span<const std::byte> bytes;  // `size` elements; need not be aligned
 };
 

@@ -17,6 +17,7 @@ KINDS = {
     "a latent and an index": "mtp-glmdsa-bf16",
     "a recurrent state": "mtp-qwen35-bf16",
     "recurrent states, pools and streams": "glm5next-bf16",
+    "windows and entries": "deepseekv4-bf16",
 }
 
 
@@ -45,6 +46,11 @@ def with_rows(tensor, rows):
     return dtype, [rows, columns], bytes(data) + bytes(random_numbers((rows - own) * columns))
 
 
+def with_repeated_rows(tensor, rows):
+    dtype, (own, columns), data = tensor
+    return dtype, [rows, columns], (bytes(data) * (rows // own + 1))[:len(data) // own * rows]
+
+
 def write_text_checkpoint(case, folder):
     """Writes the golden case `case` as a model of text to `folder`."""
     os.makedirs(folder)
@@ -62,6 +68,8 @@ def write_text_checkpoint(case, folder):
         json.dump(config, file)
     tensors = read_tensors(os.path.join(GOLDEN, case, "model.safetensors"))
     for name in tensors:
-        if name.endswith(("embed_tokens.weight", "lm_head.weight")):
+        if name.endswith(("embed_tokens.weight", "lm_head.weight")) or name in ("embed.weight", "head.weight"):
             tensors[name] = with_rows(tensors[name], tokens)
+        elif name.endswith(".tid2eid"):
+            tensors[name] = with_repeated_rows(tensors[name], tokens)
     write_tensors(os.path.join(folder, "model.safetensors"), tensors)

@@ -70,11 +70,15 @@ GoldenDrafts read_golden_drafts(const std::string& folder) {
       added.values.push_back(value.to_number<double>());
     }
   }
+  const auto read_best = [&](const Json& of, std::string_view tokens) {
+    golden.best = ints_of(*find(of, tokens));
+    for (const Json& margin : find(of, "margin")->as_array()) {
+      golden.margin.push_back(margin.to_number<double>());
+    }
+  };
+  if (find(mtp, "top1")) read_best(mtp, "top1");  // DeepSeek V4's file
   if (!find(mtp, "draft")) return golden;
-  golden.best = ints_of(*find(*find(mtp, "draft"), "tokens"));
-  for (const Json& margin : find(*find(mtp, "draft"), "margin")->as_array()) {
-    golden.margin.push_back(margin.to_number<double>());
-  }
+  read_best(*find(mtp, "draft"), "tokens");
   for (const Json& round : find(*find(mtp, "speculative"), "rounds")->as_array()) {
     golden.accepted.push_back(static_cast<int>(find(round, "accepted")->as_int64()));
   }
@@ -176,9 +180,11 @@ TEST_CASE("the draft layer's logits are the golden ones, with the same bits howe
     const Setup exact{.exact = true};
     const Answer reference = run_drafting(folder, exact, {request}).answers[0];
     REQUIRE(reference.error == "");
-    // A row for each token that has a successor, but for the last one chosen.
+    // A row for each token that has a successor, but for the last one chosen, which references may
+    // have.
     REQUIRE(reference.draft_logits.size() == golden.prompt.size() + kTokens - 2);
     for (const GoldenRow& row : drafts.logits) {
+      if (row.position >= reference.draft_logits.size()) continue;
       for (size_t i = 0; i < row.values.size(); ++i) {
         const double got = double{reference.draft_logits[row.position][i]};
         CHECK(std::abs(got - row.values[i]) < kTolerance);
@@ -201,7 +207,7 @@ TEST_CASE("the draft layer's logits are the golden ones, with the same bits howe
 TEST_CASE("a draft layer that is quantised has the same bits over any ranks") {
   for (const std::string& name : draft_logits_cases()) {
     CAPTURE(name);
-    if (name.find("-q4-") != std::string::npos) continue;
+    if (!name.ends_with("-bf16")) continue;  // the others are quantised
     const std::string folder = golden_folder(name);
     const GenerateRequest request = draft_request(read_golden(folder).prompt);
     const Answer reference = run_drafting(folder, {.bits = 4}, {request}).answers[0];

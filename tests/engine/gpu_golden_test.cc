@@ -47,8 +47,18 @@ void check_on_gpus(const std::string& folder, const Setup& rounding, const Gener
   CHECK_MESSAGE(same_bits(outcome.answers[0], reference), variant.name);
 }
 
+// A software GPU takes a tenth of a second for a token of DeepSeek V4. So the prompt of one case is
+// whole, which completes an entry of 128 positions, that of another is cut, and the others, which
+// differ in formats that other families have too, are left out.
+bool is_slow_twin(const std::string& name) {
+  return name.starts_with("deepseekv4") && !name.ends_with("-bf16") && !name.ends_with("-fp4");
+}
+
 GenerateRequest golden_request(const std::string& folder, int tokens) {
-  return {.prompt = read_golden(folder).prompt, .max_tokens = tokens, .prompt_logits = true};
+  constexpr size_t kShortPrompt = 40;
+  std::vector<int32_t> prompt = read_golden(folder).prompt;
+  if (folder.ends_with("deepseekv4-bf16")) prompt.resize(kShortPrompt);
+  return {.prompt = std::move(prompt), .max_tokens = tokens, .prompt_logits = true};
 }
 
 }  // namespace
@@ -57,6 +67,7 @@ TEST_CASE("golden cases on GPUs have the bits of the processor") {
   size_t number = 0;
   for (const std::string& name : all_golden_cases()) {
     CAPTURE(name);
+    if (is_slow_twin(name)) continue;
     const std::string folder = golden_folder(name);
     const bool exact = number % 2 == 1;
     const size_t variant = number / 2;  // each of them with both kinds of rounding
@@ -78,10 +89,10 @@ TEST_CASE("each kind of keys and values has the bits of the processor on a GPU")
 }
 
 TEST_CASE("draft layers on GPUs have the bits of the processor") {
-  const char* const kDevices[] = {"vulkan", "cpu,vulkan", "vulkan,cpu", "vulkan"};
+  const char* const kDevices[] = {"vulkan", "cpu,vulkan", "vulkan,cpu", "vulkan", "cpu,vulkan"};
   size_t number = 0;
-  for (const char* name :
-       {"mtp-glm4moe-bf16", "mtp-glmdsa-bf16", "mtp-qwen35-bf16", "glm5next-bf16"}) {
+  for (const char* name : {"mtp-glm4moe-bf16", "mtp-glmdsa-bf16", "mtp-qwen35-bf16",
+                           "glm5next-bf16", "deepseekv4-bf16"}) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     GenerateRequest request = golden_request(folder, 12);

@@ -62,6 +62,7 @@ TEST_CASE("pages that one placement saves any other loads, with the bits of comp
       golden_folder("kimik2-q8-g32"),
       golden_folder("deepseekv32-bf16"),
       golden_folder("glmdsa-shared-bf16"),
+      golden_folder("deepseekv4-bf16"),
   };
   const std::vector<GenerateRequest> requests{logged_generation_of(text_of_any_model(150, 1), 3),
                                               embedding_of(text_of_any_model(200, 5)),
@@ -69,7 +70,7 @@ TEST_CASE("pages that one placement saves any other loads, with the bits of comp
   for (const std::string& model : models) {
     CAPTURE(model);
     const bool has_latents =
-        model.find("deepseek") != std::string::npos || model.find("kimi") != std::string::npos;
+        model.find("deepseekv3") != std::string::npos || model.find("kimi") != std::string::npos;
     const std::vector<Answer> computed = run_ranks(model, {}, requests).answers;
     const std::vector<Placement> all = placements(has_latents);
     for (size_t i = 0; i < all.size(); ++i) {

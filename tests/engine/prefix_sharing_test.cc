@@ -15,10 +15,13 @@ using namespace lockstep;
 
 namespace {
 
-// One with keys and values in all layers, and some with recurrent layers.
-const std::string kModels[] = {kStories, golden_folder("qwen3next-bf16"),
-                               golden_folder("qwen35-q4-g64"), golden_folder("kimilinear-bf16"),
-                               golden_folder("glm5next-bf16")};
+// One with keys and values in all layers, some with recurrent layers, and one with entries.
+const std::string kModels[] = {kStories,
+                               golden_folder("qwen3next-bf16"),
+                               golden_folder("qwen35-q4-g64"),
+                               golden_folder("kimilinear-bf16"),
+                               golden_folder("glm5next-bf16"),
+                               golden_folder("deepseekv4-bf16")};
 
 struct Turn {
   Answer answer;

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <span>
 #include <string>
 
 #include "json/json.h"
@@ -10,6 +9,7 @@
 #include "model/forward/rope.h"
 #include "model/load/model_summary.h"
 #include "model/shapes/known_shapes.h"
+#include "support/config_refusals.h"
 
 using namespace lockstep;
 
@@ -25,26 +25,6 @@ JsonObject sound() {
           {"num_key_value_heads", 4},
           {"rms_norm_eps", 1e-5},
           {"rope_theta", 500000.0}};
-}
-
-struct Refusal {
-  const char* key;
-  Json value;
-  const char* sentence;  // a substring
-};
-
-// Each of them, in a file that is sound otherwise.
-void check_refusals(const JsonObject& sound, std::span<const Refusal> refusals) {
-  for (const Refusal& refusal : refusals) {
-    CAPTURE(refusal.key);
-    CAPTURE(refusal.sentence);
-    JsonObject file = sound;
-    file[refusal.key] = refusal.value;
-    const auto refused = parse_config(dump_json(file));
-    REQUIRE(!refused.ok());
-    CHECK_MESSAGE(refused.error().message.find(refusal.sentence) != std::string::npos,
-                  refused.error().message);
-  }
 }
 
 }  // namespace
@@ -325,8 +305,8 @@ TEST_CASE("Gemma 4's layers without a window have sizes and rotary angles of the
   CHECK((windowed.window == 1024 && windowed.head_dim == 256 && windowed.state.heads == 16));
   CHECK((full.window == 0 && full.head_dim == 512 && full.state.heads == 4));
   CHECK((windowed.has(Role::kValue) && !full.has(Role::kValue)));
-  CHECK((!windowed.has_full_rope && full.has_full_rope));
-  const std::vector<double> turns = full_rope_frequencies(config);
+  CHECK((!windowed.has_other_rope && full.has_other_rope));
+  const std::vector<double> turns = other_rope_frequencies(config);
   REQUIRE(turns.size() == 256);
   CHECK((turns[0] == 1 && turns[63] > 0 && turns[64] == 0));
   const Json ropes = sound.at("rope_parameters");

@@ -167,8 +167,10 @@ TEST_CASE("every weight of a layer has a distinct role, and tied embeddings occu
   config.tied_embeddings = true;
   CHECK(weight_table(config).size() == 2 + 2 * 9);
   config.latent = LatentConfig{.query_rank = 8, .kv_rank = 4, .nope = 8, .rope = 4, .value = 8};
+  config.compressed = CompressedConfig{.groups = 1, .group_rank = 8};
   for (const Architecture* architecture : known_architectures()) {
     config.architecture = architecture;
+    for (LayerTraits& layer : config.traits) layer.mixer = architecture->dense.mixer;
     const std::vector<Weight> table = weight_table(config);
     for (const Weight& a : table) {
       for (const Weight& b : table) {

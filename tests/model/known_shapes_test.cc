@@ -77,6 +77,7 @@ constexpr Published kPublished[] = {
     {"glm-5", 744, 40, Counts::kNeither},
     // The card counts 321 with the draft layer, and gives no number of active ones.
     {"glm-5.3-flash", 313.3, 16.7},
+    {"deepseek-v4-flash", 284, 13.27},  // the card rounds to "284B-A13B"
 };
 
 TEST_CASE("the parameters of each known shape match its publisher's count") {

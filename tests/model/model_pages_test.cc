@@ -187,7 +187,8 @@ TEST_CASE("a page copied from one model's ranks can be used by another, whatever
        {std::string("/models/stories260K"), golden + "gptoss-mxfp4", golden + "deepseekv3-bf16",
         golden + "kimik2-q8-g32", golden + "gemma4-dense-bf16", golden + "gemma4-e-bf16",
         golden + "deepseekv32-bf16", golden + "glmdsa-shared-bf16", golden + "qwen3next-bf16",
-        golden + "qwen35-q4-g64", golden + "kimilinear-bf16", golden + "glm5next-bf16"}) {
+        golden + "qwen35-q4-g64", golden + "kimilinear-bf16", golden + "glm5next-bf16",
+        golden + "deepseekv4-bf16"}) {
     CAPTURE(model);
     for (KvKind kv : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {
       CAPTURE(kv_kind_name(kv));

@@ -40,7 +40,8 @@ inline constexpr std::array kPlainGoldenCases{"llama-f32",
                                               "deepseekv32-bf16-dense",
                                               "glmdsa-bf16",
                                               "glmdsa-shared-bf16",
-                                              "glm5next-bf16"};
+                                              "glm5next-bf16",
+                                              "deepseekv4-bf16"};
 inline constexpr std::array kQuantisedGoldenCases{
     "llama3-q4-g64",         "llama3-q4-g32-f16-tied", "llama3-q6-g64",      "llama3-q8-g32",
     "llama3-mxfp4",          "qwen2-q4-g64-tied",      "qwen3-q4-g64",       "qwen3moe-q4-g64",
@@ -50,7 +51,8 @@ inline constexpr std::array kQuantisedGoldenCases{
     "minimaxm2-fp8",         "minimaxm2-q4-g64",       "qwen3next-q4-g64",   "qwen35-q4-g64",
     "qwen35moe-q4-g64",      "kimilinear-q4-g32",      "gemma4-moe-q4-g64",  "deepseekv32-fp8",
     "deepseekv32-q4-g64",    "glmdsa-q4-g64",          "glm5next-fp8",       "glm5next-q4-g64",
-    "glm5next-q4-absorbed"};
+    "glm5next-q4-absorbed",  "deepseekv4-fp4",         "deepseekv4-dspark",  "deepseekv4-q4-g64",
+    "deepseekv4-mxfp"};
 
 // With references of the draft layer too.
 inline constexpr std::array kDraftGoldenCases{"mtp-deepseekv3-bf16", "mtp-glm4moe-bf16",
@@ -65,7 +67,8 @@ inline std::vector<std::string> all_golden_cases() {
 // And those that have only the logits of it.
 inline std::vector<std::string> draft_logits_cases() {
   std::vector<std::string> cases(kDraftGoldenCases.begin(), kDraftGoldenCases.end());
-  cases.insert(cases.end(), {"glm5next-bf16", "glm5next-q4-absorbed"});
+  cases.insert(cases.end(),
+               {"glm5next-bf16", "glm5next-q4-absorbed", "deepseekv4-bf16", "deepseekv4-fp4"});
   return cases;
 }
 

@@ -157,6 +157,25 @@ TEST_CASE("FP8 scales are per matrix, per row, per block or per group") {
         "the checkpoint is quantised (fp8) but has no scales for a.weight");
 }
 
+TEST_CASE("DeepSeek V4's scales are exponents, and two FP4 codes are a signed byte") {
+  const MemorySource source(
+      MemorySafetensors()
+          .filled("a.weight", "F8_E4M3", {3, 64}, kOne)
+          .tensor("a.scale", "F8_E8M0", {2, 3}, std::string("\x7f\x80\x81\x82\x83\x84"))
+          .filled("b.weight", "I8", {3, 32}, '\xa4')  // 2 in even columns, -1 in odd ones
+          .tensor("b.scale", "F8_E8M0", {3, 2}, std::string("\x7f\x80\x81\x82\x83\x84"))
+          .filled("c.weight", "I8", {3, 32}, '\xa4')
+          .tensor("c.scale", "F32", {3, 2}, std::vector<float>(6, 1.0f)),
+      R"({"quantization_config":{"quant_method":"fp8","weight_block_size":[2,24]}})");
+  CHECK(defined_weight(source.matrix("a.weight", 3, 64), 1, 24) == 2);
+  CHECK(defined_weight(source.matrix("a.weight", 3, 64), 2, 63) == 32);
+  const StoredMatrix fp4 = source.matrix("b.weight", 3, 64);
+  CHECK((fp4.format == StoredFormat::kFp4 && fp4.group == 32));
+  CHECK((defined_weight(fp4, 0, 0) == 2 && defined_weight(fp4, 0, 1) == -1));
+  CHECK((defined_weight(fp4, 2, 31) == -8 * 2 && defined_weight(fp4, 2, 32) == 2 * 32));
+  CHECK(source.matrix_error("c.weight", 3, 64).code == ErrorCode::kCorrupt);
+}
+
 TEST_CASE("compressed-tensors integers have an implied middle or packed zero points") {
   for (const int bits : {4, 8}) {
     CAPTURE(bits);

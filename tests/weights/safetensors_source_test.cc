@@ -123,6 +123,53 @@ TEST_CASE("experts are found as single tensors and in MLX's stacks") {
   }
 }
 
+TEST_CASE("DeepSeek V4's own names, MLX's, and a stack that is asked for as one matrix") {
+  const MemorySource own(
+      MemorySafetensors()
+          .tensor("embed.weight", "F32", {3, 2}, numbered(3, 2))
+          .tensor("head.weight", "F32", {3, 2}, numbered(3, 2))
+          .tensor("hc_head_fn", "F32", {4, 8}, numbered(4, 8))
+          .tensor("hc_head_scale", "F32", {1}, std::vector<float>{5})
+          .tensor("layers.0.attn.compressor.ape", "F32", {4, 2}, numbered(4, 2))
+          .tensor("layers.0.ffn.shared_experts.w1.weight", "F32", {2, 3}, numbered(2, 3))
+          .tensor("mtp.0.hc_head_base", "F32", {4}, numbered(1, 4))
+          .tensor("layers.0.ffn.gate.tid2eid", "I64", {3, 2},
+                  MemorySafetensors::bytes_of(std::vector<int64_t>{5, 0, 1, 2, 4, 3})));
+  CHECK(defined_weight(own.matrix("model.embed_tokens.weight", 3, 2), 2, 1) == 201);
+  CHECK(defined_weight(own.matrix("lm_head.weight", 3, 2), 1, 1) == 101);
+  CHECK(defined_weight(own.matrix("model.hc_head_fn.weight", 4, 8), 3, 7) == 307);
+  CHECK(defined_weight(own.matrix("model.layers.0.ffn.shared_experts.w1.weight", 2, 3), 1, 2) ==
+        102);
+  CHECK(first_float(own->vector("model.hc_head_scale", -1, 1).value()) == 5);
+  CHECK((own->has("model.hc_head_scale", -1) && !own->has("model.hc_head_base", -1)));
+  CHECK(own->vector("model.layers.0.attn.compressor.ape", -1, 8).ok());
+  CHECK(own->vector("mtp.0.hc_head_base", -1, 4).ok());
+  const auto table = own->vector("model.layers.0.ffn.gate.tid2eid", -1, 6);
+  REQUIRE_MESSAGE(table.ok(), table.error().message);
+  CHECK(load_element(table.value().bytes.data(), table.value().dtype, 0) == 5);
+  CHECK(load_element(table.value().bytes.data(), table.value().dtype, 5) == 3);
+  CHECK_FALSE(own->vector("model.layers.0.ffn.gate.tid2eid", -1, 8).ok());
+
+  const MemorySource mlx(
+      MemorySafetensors()
+          .tensor("model.embed_tokens.weight", "F32", {3, 2}, numbered(3, 2))
+          .tensor("model.hc_head.scale", "F32", {1}, std::vector<float>{7})
+          .tensor("model.hc_head.fn", "F32", {4, 8}, numbered(4, 8))
+          .tensor("model.layers.0.ffn.gate.e_score_correction_bias", "F32", {6}, numbered(1, 6))
+          .tensor("model.layers.0.ffn.shared_experts.gate_proj.weight", "F32", {2, 3},
+                  numbered(2, 3))
+          .tensor("model.layers.0.attn.wo_a.weight", "F32", {2, 3, 4}, numbered(3, 4, 2)));
+  CHECK(first_float(mlx->vector("model.hc_head_scale", -1, 1).value()) == 7);
+  CHECK(defined_weight(mlx.matrix("model.hc_head_fn.weight", 4, 8), 3, 7) == 307);
+  CHECK(mlx->vector("model.layers.0.ffn.gate.bias", -1, 6).ok());
+  CHECK(mlx->has("model.layers.0.ffn.gate.bias", -1));
+  CHECK(defined_weight(mlx.matrix("model.layers.0.ffn.shared_experts.w1.weight", 2, 3), 1, 2) ==
+        102);
+  const StoredMatrix whole = mlx.matrix("model.layers.0.attn.wo_a.weight", 6, 4);
+  CHECK((defined_weight(whole, 2, 3) == 203 && defined_weight(whole, 3, 1) == 10001));
+  CHECK(mlx.matrix_error("model.layers.0.attn.wo_a.weight", 3, 4).code == ErrorCode::kCorrupt);
+}
+
 TEST_CASE("heads are found in a stack with exactly their name") {
   const MemorySource source(MemorySafetensors().tensor("model.layers.0.self_attn.embed_q.weight",
                                                        "F32", {3, 2, 2}, numbered(2, 2, 3)));

@@ -105,8 +105,29 @@ enum class Role {
   kFeedForwardStreams,
   kFeedForwardStreamsScale,
   kFeedForwardStreamsBias,
+  kLastStreams,  // the same from the streams after the last layer to the weights of their sum
+  kLastStreamsScale,
+  kLastStreamsBias,
+  kRouterTable,  // the experts of each token id, instead of a router's choice
+  // Compressed attention: hidden state to the one key of a position, which is also the value, and
+  // its norm; the heads of a group to its latent, before kAttentionOut.
+  kSharedKey,
+  kSharedKeyNorm,
+  kGroupOut,
+  // Entries (Compress in device/operations.h): hidden state to values and to gates, what is added
+  // to the gates at each place of a pool, and the entry's norm; the same for the index's keys.
+  kEntryValues,
+  kEntryGates,
+  kEntryBias,
+  kEntryNorm,
+  kIndexEntryValues,
+  kIndexEntryGates,
+  kIndexEntryBias,
+  kIndexEntryNorm,
+  kDraftTokenInput,  // the two parts of kDraftInput, where each stream has a sum of its own
+  kDraftHiddenInput,
 };
-inline constexpr int kRoleCount = 86;
+inline constexpr int kRoleCount = 103;
 
 enum class Split {
   kWhole,        // on every rank: norms, the router (cutting it costs an exchange)
@@ -142,9 +163,12 @@ enum class When {
   kSeparateInput,  // or not
   kOwnKeys,        // keys and values are not an earlier layer's
   kLayerInputs,
-  kIndexer,     // the layer chooses positions itself
-  kIndexPools,  // and its index has a key for several positions
-  kStreams,     // the layer has several residual streams
+  kIndexer,        // the layer chooses positions itself
+  kIndexPools,     // and its index has a key for several positions
+  kStreams,        // the layer has several residual streams
+  kEntries,        // compressed attention has entries besides its window
+  kGivenExperts,   // a token's id decides its experts
+  kChosenExperts,  // or not
 };
 
 // Biases, norms and sinks are not kinds of their own: a layer has those that its weights list.
@@ -152,12 +176,13 @@ enum class Mixer {
   kAttention,        // key/value heads, each for a group of query heads
   kLatentAttention,  // MLA: DeepSeek-V2, section 2.1; the latent is cached, in the absorbed form
   kDeltaRule,  // gated delta net: https://arxiv.org/abs/2412.06464; a state of one size is kept
+  kCompressedAttention,  // over a window, and entries that stand for several positions each
 };
 enum class FeedForward { kDense, kExperts };
 // The form of a router's scores when the best experts are chosen. A router's bias is added to the
 // scores before a softmax, but after a sigmoid and then only for the choice (DeepSeek V3, section
 // 2.1.2).
-enum class RouterScores { kSoftmax, kSigmoid };
+enum class RouterScores { kSoftmax, kSigmoid, kRootSoftplus };
 // How gate and up products are joined; see Activation in device/operations.h.
 enum class Gating { kSilu, kClampedSwiglu, kGelu, kClippedSilu };
 
@@ -221,6 +246,8 @@ struct Architecture {
   bool has_indexer = false;          // attention covers chosen positions: ModelConfig::indexer
   bool rotates_index_pairs = false;  // the default of "indexer_rope_interleave"
   bool has_streams = false;          // several residual streams: ModelConfig::streams
+  bool weighs_last_streams = false;  // their last sum has weights of its own; else it is the mean
+  bool drafts_streams = false;       // the draft layer continues each stream
   DraftKind draft;
 };
 

@@ -78,6 +78,17 @@ inline constexpr WeightSpec kChannelDelta[] = {
     {Role::kDeltaOut, "model.layers.{L}.self_attn.o_proj.weight", Split::kDeltaColumns},
 };
 
+// The gates of several residual streams.
+inline constexpr WeightSpec kStreamWeights[] = {
+    {Role::kAttentionStreams, "model.layers.{L}.hc_attn_fn.weight", Split::kWhole, When::kStreams},
+    {Role::kAttentionStreamsScale, "model.layers.{L}.hc_attn_scale", Split::kWhole, When::kStreams},
+    {Role::kAttentionStreamsBias, "model.layers.{L}.hc_attn_base", Split::kWhole, When::kStreams},
+    {Role::kFeedForwardStreams, "model.layers.{L}.hc_ffn_fn.weight", Split::kWhole, When::kStreams},
+    {Role::kFeedForwardStreamsScale, "model.layers.{L}.hc_ffn_scale", Split::kWhole,
+     When::kStreams},
+    {Role::kFeedForwardStreamsBias, "model.layers.{L}.hc_ffn_base", Split::kWhole, When::kStreams},
+};
+
 // The draft layer of models that store it as one more layer.
 inline constexpr WeightSpec kNextDraftWeights[] = {
     {Role::kDraftTokenNorm, "model.layers.{L}.enorm.weight", Split::kWhole},

@@ -7,16 +7,6 @@
 namespace lockstep {
 namespace {
 
-constexpr WeightSpec kStreamWeights[] = {
-    {Role::kAttentionStreams, "model.layers.{L}.hc_attn_fn.weight", Split::kWhole, When::kStreams},
-    {Role::kAttentionStreamsScale, "model.layers.{L}.hc_attn_scale", Split::kWhole, When::kStreams},
-    {Role::kAttentionStreamsBias, "model.layers.{L}.hc_attn_base", Split::kWhole, When::kStreams},
-    {Role::kFeedForwardStreams, "model.layers.{L}.hc_ffn_fn.weight", Split::kWhole, When::kStreams},
-    {Role::kFeedForwardStreamsScale, "model.layers.{L}.hc_ffn_scale", Split::kWhole,
-     When::kStreams},
-    {Role::kFeedForwardStreamsBias, "model.layers.{L}.hc_ffn_base", Split::kWhole, When::kStreams},
-};
-
 constexpr LayerKind kStreamedDense = {.mixer = Mixer::kLatentAttention,
                                       .mixer_weights = kLatentAttention,
                                       .feed_forward_weights = kDenseFfnWeights,

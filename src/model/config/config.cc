@@ -111,7 +111,8 @@ Status read_options(const Json& file, ModelConfig& config) {
     return unsupported(
         fmt::format("\"attention_bias\": true is not supported for {}", architecture.name));
   }
-  const int head_dim = is_latent(config) ? config.latent.rope : config.head_dim;
+  const bool turns_parts = is_latent(config) || config.compressed;  // of heads
+  const int head_dim = turns_parts ? config.latent.rope : config.head_dim;
   config.rotary_dims = config.full ? head_dim : TRY(read_rotary_dims(file, head_dim));
   const Json* cap = find(file, "final_logit_softcapping");
   if (cap && !cap->is_null()) {
@@ -201,6 +202,7 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   config.value_dim = config.head_dim;
   config.traits.resize(static_cast<size_t>(config.layers));
   TRY(read_latent(file, config));
+  TRY(read_compressed(file, config));
   TRY(read_indexer(file, config));
   if (!is_latent(config) && (config.head_dim % 2 != 0 || config.head_dim > kHeadDimMax)) {
     return unsupported(fmt::format("\"head_dim\" is {}, it must be even and at most {}",
@@ -214,6 +216,7 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   TRY(read_options(file, config));
   TRY(read_experts(file, config));
   if (!config.full) TRY(read_rope(file, config));
+  TRY(read_compressed_rope(file, config));
   TRY(read_gate_limit(file, config));
   if (architecture.has_streams) TRY(read_streams(file, config));
   config.attention_scale =
@@ -221,7 +224,8 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   if (is_latent(config) && config.yarn_rope) {
     config.attention_scale *= static_cast<float>(config.yarn_rope->softmax_factor);
   }
-  if (config.architecture->recurrent.weights.empty()) TRY(read_windows(file, config));
+  const bool has_other_windows = !architecture.recurrent.weights.empty() || config.compressed;
+  if (!has_other_windows) TRY(read_windows(file, config));
   TRY(read_recurrent(file, config));
   if (config.full) TRY(read_layer_differences(file, config));
   resolve_traits(config);

@@ -47,11 +47,28 @@ struct IndexerConfig {
   int pool = 1;                // positions that share a key, as PoolKeys in device/operations.h
   bool rotates_pairs = false;  // neighbours turn together, instead of halves
 
+  int chosen_entries() const { return chosen / pool; }
   // The first position from which a token does not attend to all positions so far.
   int first_choosing() const { return chosen + pool - 1; }
 };
 // The epsilon of its key's layer norm.
 inline constexpr float kIndexNormEpsilon = 1e-6f;
+
+// Compressed attention (CompressedAttention in device/operations.h). The layers with entries turn
+// by the model's angles, the others by `window_theta` without scaling: always the last dimensions
+// of a head. Queries have a latent, LatentConfig::query_rank.
+struct CompressedConfig {
+  int groups = 0;      // of heads, each with one latent of its results
+  int group_rank = 0;  // of that latent
+  double window_theta = 0;
+  std::vector<int> pools;  // of any layer, each once, ascending
+};
+// More groups are refused: each is a leaf of the cut (model/load/cut.h).
+inline constexpr int kHeadGroupsMax = 64;
+// More kinds of pools are refused; published models have two.
+inline constexpr int kPoolKindsMax = 4;
+// Longer pools are refused.
+inline constexpr int kEntryPoolMax = 1024;
 
 // "llama3" of Hugging Face's rope_scaling: low frequencies are divided by `factor`, high ones kept,
 // and those between blended.
@@ -172,6 +189,7 @@ struct ModelConfig {
   float logit_cap = 0;           // c: logits are c * tanh(logit / c); 0: as they are
   std::optional<FullAttention> full;
   std::optional<DeltaConfig> delta;
+  std::optional<CompressedConfig> compressed;
   int layer_input = 0;   // numbers of a token's own input of each layer; 0: none
   float gate_limit = 0;  // of clamped and clipped activations
   StreamsConfig streams;
@@ -195,6 +213,8 @@ struct ModelConfig {
     return layer(index).is_recurrent() ? architecture->recurrent.weights
                                        : kind(index).mixer_weights;
   }
+  // The residual streams of a token that the draft layer continues.
+  int draft_streams() const { return architecture->drafts_streams ? streams.count : 1; }
   bool has_draft_layer() const { return traits.size() > static_cast<size_t>(layers); }
   // The layers of a stage that has [begin, end) of the model, with the draft layer in the last one.
   int end_with_draft(int end) const {
@@ -203,6 +223,11 @@ struct ModelConfig {
   // The first layer with keys and values, which every model has.
   const LayerTraits& attention_layer() const;
   int recurrent_layers(int begin, int end) const;  // how many of [begin, end) are
+  // Dimensions that turn in layers with other angles than `rotary_dims`; 0: there are none.
+  int other_rotary_dims() const {
+    if (compressed) return rotary_dims;
+    return full ? full->head_dim : 0;
+  }
 };
 
 // `contents` of config.json; for a multimodal model its text model ("text_config") is read.

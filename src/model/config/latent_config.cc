@@ -59,6 +59,98 @@ Status read_pool(const Json& file, const Architecture& architecture, IndexerConf
   return Ok{};
 }
 
+// Layers of this pool choose among their entries by an index.
+constexpr int kChoosingPool = 4;
+
+Result<int> pool_of(const Json& ratio) {
+  const int64_t* pool = ratio.if_int64();
+  if (pool == nullptr || *pool < 0) {
+    return corrupt("\"compress_ratios\" must be a list of numbers that are not negative");
+  }
+  const bool fits = *pool == 0 || kPagePositions % *pool == 0 || *pool % kPagePositions == 0;
+  if (fits && *pool != 1 && *pool <= kEntryPoolMax) return static_cast<int>(*pool);
+  return unsupported(
+      fmt::format("\"compress_ratios\" has {}, only divisors and multiples of {} up to {} are "
+                  "supported",
+                  *pool, kPagePositions, kEntryPoolMax));
+}
+
+// The list goes on over the layers that predict further tokens.
+Status read_pools(const Json& file, ModelConfig& config) {
+  const Json* ratios = find(file, "compress_ratios");
+  const auto layers = static_cast<size_t>(config.layers);
+  if (!ratios || !ratios->is_array() || ratios->get_array().size() < layers) {
+    return corrupt(fmt::format("\"compress_ratios\" must be a list of {} layers", layers));
+  }
+  const int window = TRY(size_or(file, "sliding_window", std::nullopt));
+  std::vector<int>& pools = config.compressed->pools;
+  for (size_t layer = 0; layer < layers; ++layer) {
+    const int pool = TRY(pool_of(ratios->get_array()[layer]));
+    config.traits[layer].pool = pool;
+    config.traits[layer].window = window;
+    if (pool > 0 && std::find(pools.begin(), pools.end(), pool) == pools.end()) {
+      pools.push_back(pool);
+    }
+  }
+  for (size_t layer = layers; layer < ratios->get_array().size(); ++layer) {
+    if (TRY(pool_of(ratios->get_array()[layer])) == 0) continue;
+    return unsupported("\"compress_ratios\" of a layer that predicts further tokens is not 0");
+  }
+  std::sort(pools.begin(), pools.end());
+  if (pools.size() <= size_t{kPoolKindsMax}) return Ok{};
+  return unsupported(
+      fmt::format("{} different \"compress_ratios\" are not supported, at most {} are",
+                  pools.size(), kPoolKindsMax));
+}
+
+// Each group of heads has one latent, of which a head counts as an equal part.
+Status read_groups(const Json& file, ModelConfig& config) {
+  CompressedConfig& compressed = *config.compressed;
+  compressed.groups = TRY(size_or(file, "o_groups", std::nullopt, kHeadGroupsMax));
+  compressed.group_rank = TRY(size_or(file, "o_lora_rank", std::nullopt));
+  const int64_t width = int64_t{compressed.groups} * compressed.group_rank;
+  if (width > kSizeMax) {
+    return corrupt(fmt::format("{} groups of {} elements are too large", compressed.groups,
+                               compressed.group_rank));
+  }
+  if (config.heads % compressed.groups != 0 || width % config.heads != 0) {
+    return unsupported(fmt::format("{} heads in {} groups of rank {} cannot be cut evenly",
+                                   config.heads, compressed.groups, compressed.group_rank));
+  }
+  return Ok{};
+}
+
+Status read_chooser(const Json& file, ModelConfig& config) {
+  const std::vector<int>& pools = config.compressed->pools;
+  if (std::find(pools.begin(), pools.end(), kChoosingPool) == pools.end()) return Ok{};
+  IndexerConfig& indexer = config.indexer;
+  indexer.heads = TRY(size_or(file, "index_n_heads", std::nullopt));
+  indexer.head_dim = TRY(size_or(file, "index_head_dim", std::nullopt));
+  indexer.pool = kChoosingPool;
+  indexer.chosen = TRY(size_or(file, "index_topk", std::nullopt)) * kChoosingPool;
+  indexer.rotates_pairs = true;
+  if (int64_t{indexer.heads} * indexer.head_dim > kSizeMax) {
+    return corrupt(fmt::format("{} indexer heads of {} elements are too large", indexer.heads,
+                               indexer.head_dim));
+  }
+  if (indexer.head_dim >= config.latent.rope) return Ok{};
+  return corrupt(
+      fmt::format("\"index_head_dim\" is {}, it must be at least \"qk_rope_head_dim\", which is {}",
+                  indexer.head_dim, config.latent.rope));
+}
+
+Status read_given_experts(const Json& file, ModelConfig& config) {
+  const int64_t given = TRY(get_int(file, "num_hash_layers")).value_or(0);
+  if (given < 0 || given > config.layers) {
+    return corrupt(
+        fmt::format("\"num_hash_layers\" is {}, there are {} layers", given, config.layers));
+  }
+  for (size_t layer = 0; layer < static_cast<size_t>(given); ++layer) {
+    config.traits[layer].are_given = true;
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Status read_latent(const Json& file, ModelConfig& config) {
@@ -117,6 +209,36 @@ Status read_indexer(const Json& file, ModelConfig& config) {
                               .value_or(config.architecture->rotates_index_pairs);
   TRY(read_pool(file, *config.architecture, indexer));
   return read_indexer_types(file, config);
+}
+
+Status read_compressed(const Json& file, ModelConfig& config) {
+  if (config.architecture->dense.mixer != Mixer::kCompressedAttention) return Ok{};
+  if (config.kv_heads != 1) {
+    return unsupported(
+        fmt::format("\"num_key_value_heads\" is {}, only 1 is supported", config.kv_heads));
+  }
+  LatentConfig& latent = config.latent;
+  latent.query_rank = TRY(size_or(file, "q_lora_rank", std::nullopt));
+  latent.rope = TRY(size_or(file, "qk_rope_head_dim", std::nullopt));
+  latent.norm_epsilon = config.norm_epsilon;
+  if (latent.rope % 2 != 0 || latent.rope > config.head_dim) {
+    return corrupt(fmt::format("\"qk_rope_head_dim\" is {}, it must be even and at most {}",
+                               latent.rope, config.head_dim));
+  }
+  config.compressed.emplace();
+  config.compressed->window_theta = TRY(positive(file, "rope_theta", 10000));
+  TRY(read_groups(file, config));
+  TRY(read_pools(file, config));
+  TRY(read_chooser(file, config));
+  return read_given_experts(file, config);
+}
+
+// Yarn changes the frequencies alone, not the length of what turns.
+Status read_compressed_rope(const Json& file, ModelConfig& config) {
+  if (!config.compressed) return Ok{};
+  config.rope_theta = TRY(positive(file, "compress_rope_theta", std::nullopt));
+  if (config.yarn_rope) config.yarn_rope->attention_factor = 1;
+  return Ok{};
 }
 
 }  // namespace lockstep

@@ -23,9 +23,24 @@ StateTraits state_of(Mixer mixer, const ModelConfig& config, bool is_full) {
               .value_dim = config.latent.kv_rank};
     case Mixer::kDeltaRule:
       return {};
+    case Mixer::kCompressedAttention:
+      return {.heads = 1,
+              .is_shared = true,
+              .key_dim = config.head_dim,
+              .value_dim = config.head_dim,
+              .is_rows = true};
   }
   LOCKSTEP_CHECK(false);
   return {};
+}
+
+// The pools that choose among entries are made of two, and have an index.
+void add_entries(const ModelConfig& config, LayerTraits& traits) {
+  if (traits.pool == 0) return;
+  const bool chooses = traits.pool == config.indexer.pool;
+  const int parts = chooses ? 2 : 1;
+  traits.state.entries = {config.head_dim, traits.pool, parts};
+  if (chooses) traits.state.index = {config.indexer.head_dim, traits.pool, parts};
 }
 
 void resolve_layer(ModelConfig& config, int layer) {
@@ -38,16 +53,19 @@ void resolve_layer(ModelConfig& config, int layer) {
   traits.joins_head_norms = config.head_norms && config.architecture->joins_head_norms;
   const bool is_full = config.full && traits.window == 0;
   traits.norms_values = config.architecture->norms_values;
-  traits.has_full_rope = is_full;
+  traits.has_other_rope = is_full || (traits.is_compressed() && traits.pool == 0);
   traits.head_dim = is_full ? config.full->head_dim : config.head_dim;
   traits.value_dim = is_full ? config.full->head_dim : config.value_dim;
   traits.gates_output = config.architecture->gates_attention && !traits.is_recurrent();
   if (traits.ffn == 0) traits.ffn = config.ffn;
   traits.state = state_of(traits.mixer, config, is_full);
-  if (!traits.shares_choice && !traits.is_recurrent()) {
+  if (traits.is_compressed()) {
+    add_entries(config, traits);
+  } else if (!traits.shares_choice && !traits.is_recurrent()) {
     traits.state.index = {config.indexer.head_dim, config.indexer.pool};
   }
-  if (layer < config.layers) traits.streams = config.streams.count;  // the draft layer has one
+  const bool is_draft = layer == config.layers;
+  if (!is_draft || config.architecture->drafts_streams) traits.streams = config.streams.count;
   for (const std::span<const WeightSpec> specs :
        {config.mixer_weights(layer), kind.feed_forward_weights, config.architecture->every_layer}) {
     for (const WeightSpec& spec : specs) {
@@ -86,11 +104,17 @@ bool is_stored(When when, const ModelConfig& config, int layer) {
     case When::kSeparateInput:
       return !config.architecture->has_grouped_delta;
     case When::kIndexer:
-      return config.indexer.chosen > 0 && !config.layer(layer).shares_choice;
+      return config.layer(layer).has_index();
     case When::kIndexPools:
       return config.indexer.pool > 1;
     case When::kStreams:
       return config.layer(layer).streams > 1;
+    case When::kEntries:
+      return config.layer(layer).pool > 0;
+    case When::kGivenExperts:
+      return config.layer(layer).are_given;
+    case When::kChosenExperts:
+      return !config.layer(layer).are_given;
   }
   LOCKSTEP_CHECK(false);
   return false;
@@ -102,7 +126,9 @@ void resolve_traits(ModelConfig& config) {
 
 void add_draft_layer(ModelConfig& config) {
   LOCKSTEP_CHECK(!config.architecture->draft.weights.empty() && !config.has_draft_layer());
-  config.traits.emplace_back().has_experts = config.experts.count > 0;
+  LayerTraits& traits = config.traits.emplace_back();
+  traits.has_experts = config.experts.count > 0;
+  if (config.compressed) traits.window = config.layer(0).window;
   resolve_layer(config, config.layers);
 }
 

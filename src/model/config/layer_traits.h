@@ -20,10 +20,15 @@ struct ModelConfig;
 struct IndexShape {
   int dim = 0;   // of a key; 0: there is no index
   int pool = 1;  // positions that share a key
+  // 2: a position has keys and gates for its own pool and for the next one; they are stored as
+  // rows, as those of entries.
+  int parts = 1;
 
+  bool are_rows() const { return parts > 1; }
   bool has_pools() const { return dim > 0 && pool > 1; }
+  int input_dim() const { return 2 * parts * dim; }
   // Bytes of a page.
-  size_t inputs(KvKind kind) const { return has_pools() ? page_head_stride(kind, 2 * dim) : 0; }
+  size_t inputs(KvKind kind) const { return has_pools() ? page_head_stride(kind, input_dim()) : 0; }
   size_t keys(KvKind kind) const {
     if (dim == 0) return 0;
     if (!has_pools()) return page_head_stride(kind, dim);
@@ -31,6 +36,22 @@ struct IndexShape {
     return static_cast<size_t>(groups * kLanes * dim) * sizeof(float);
   }
   size_t bytes(KvKind kind) const { return inputs(kind) + keys(kind); }
+};
+
+// The part of a page that entries of compressed attention take, the same on every rank: values and
+// gates of each position, as they are stored, then the entries that positions of the page complete,
+// as float32. Pools divide a page, or are whole pages.
+struct EntryShape {
+  int dim = 0;    // of an entry; 0: there are none
+  int pool = 1;   // positions of an entry
+  int parts = 1;  // 2: an entry is made of its own pool and of the one before
+
+  int input_dim() const { return 2 * parts * dim; }
+  int slots() const { return pool < kPagePositions ? kPagePositions / pool : 1; }  // of a page
+  // Bytes of a page.
+  size_t inputs(KvKind kind) const { return dim > 0 ? page_head_stride(kind, input_dim()) : 0; }
+  size_t entries() const { return static_cast<size_t>(slots() * dim) * sizeof(float); }
+  size_t bytes(KvKind kind) const { return inputs(kind) + entries(); }
 };
 
 // The state that a layer keeps of each position: heads of keys and values, and the key of its
@@ -41,7 +62,15 @@ struct StateTraits {
   bool is_shared = false;  // one head for all query heads, so that every rank has it: a latent
   int key_dim = 0;         // of one head
   int value_dim = 0;       // at most key_dim
-  IndexShape index;        // which every rank has
+  bool is_rows = false;    // a key is its own value, and stored once, as values are
+  EntryShape entries;      // which every rank has, like the index
+  IndexShape index;
+
+  // Bytes of a page, for some of its heads.
+  size_t bytes(KvKind kind, int own_heads) const {
+    const size_t head = page_head_stride(kind, key_dim) * (is_rows ? 1 : 2);
+    return static_cast<size_t>(own_heads) * head + entries.bytes(kind) + index.bytes(kind);
+  }
 };
 
 struct LayerTraits {
@@ -55,12 +84,14 @@ struct LayerTraits {
   int head_dim = 0;
   int value_dim = 0;
   bool norms_values = false;
-  bool has_full_rope = false;  // by the angles of ModelConfig::full
-  bool gates_output = false;   // each head of the query projection is a query and a gate
-  int ffn = 0;                 // columns of the dense feed-forward part
+  bool has_other_rope = false;  // by the angles of ModelConfig::full or of ::compressed
+  bool gates_output = false;    // each head of the query projection is a query and a gate
+  int ffn = 0;                  // columns of the dense feed-forward part
   // If the model has an index: attends to the positions that the layer before it has chosen.
   bool shares_choice = false;
-  int streams = 1;  // of the residual
+  int pool = 0;            // positions of an entry of compressed attention; 0: it has no entries
+  bool are_given = false;  // the experts, by a token's id
+  int streams = 1;         // of the residual
   StateTraits state;
   int state_layer = -1;  // attention reads the state of this earlier layer; -1: its own
   std::bitset<kRoleCount> weights;
@@ -69,6 +100,7 @@ struct LayerTraits {
   bool has(Role role) const { return weights[static_cast<size_t>(role)]; }
   bool is_latent() const { return mixer == Mixer::kLatentAttention; }
   bool is_recurrent() const { return mixer == Mixer::kDeltaRule; }
+  bool is_compressed() const { return mixer == Mixer::kCompressedAttention; }
   bool has_state() const { return state_layer < 0; }
   // The vectors of a token that are summed over ranks after the feed-forward part: the dense part
   // and the experts apart, if each has a norm of its own.

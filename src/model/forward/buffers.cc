@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Residual streams that become their mean at the end; 0: there is one stream.
+// Residual streams whose norm has no weights, and whose mean may be the result; 0: there is one.
 size_t averaged_streams(const ModelConfig& config) {
   return config.streams.count > 1 ? static_cast<size_t>(config.streams.count) : 0;
 }
@@ -25,6 +25,7 @@ class Allocator {
     TRY(allocate_inputs());
     TRY(allocate_attention());
     TRY(allocate_latents());
+    TRY(allocate_compressed());
     TRY(allocate_delta());
     TRY(allocate_layer_inputs());
     if (config().indexer.chosen > 0) TRY(allocate_index());
@@ -74,8 +75,7 @@ class Allocator {
     TRY(allocate(streams * hidden(), {&b.hidden}));
     TRY(allocate(hidden(), {&b.normed, &b.selected}));
     if (streams > 1) TRY(allocate_streams(streams));
-    const std::optional<FullAttention>& full = config().full;
-    TRY(allocate(full ? static_cast<size_t>(full->head_dim) : 0, {&b.full_rope}));
+    TRY(allocate(static_cast<size_t>(config().other_rotary_dims()), {&b.other_rope}));
     return allocate(static_cast<size_t>(config().head_dim), {&b.rope});
   }
 
@@ -85,7 +85,7 @@ class Allocator {
     for (const LayerTraits& layer : config().traits) {
       if (layer.is_recurrent()) continue;
       const int kv_heads = layer.is_latent() ? config().kv_heads : layer.state.heads;
-      const int own = cut().kv_heads(memory_.rank, kv_heads).size();
+      const int own = layer.is_compressed() ? 1 : cut().kv_heads(memory_.rank, kv_heads).size();
       head_dim = std::max(head_dim, static_cast<size_t>(layer.head_dim));
       value_dim = std::max(value_dim, static_cast<size_t>(layer.value_dim));
       key_width = std::max(key_width, static_cast<size_t>(own * layer.head_dim));
@@ -96,7 +96,8 @@ class Allocator {
     TRY(allocate(gates ? heads * head_dim : 0, {&buffers_.query_gate}));
     TRY(allocate(gates ? 2 * heads * head_dim : 0, {&buffers_.gated_query}));
     TRY(allocate(std::max(heads * value_dim, delta_values()), {&buffers_.mixed}));
-    return allocate(key_width, {&buffers_.key, &buffers_.value});
+    TRY(allocate(key_width, {&buffers_.key}));
+    return allocate(config().compressed ? 0 : key_width, {&buffers_.value});
   }
 
   Status allocate_constants() {
@@ -125,6 +126,36 @@ class Allocator {
     TRY(allocate(rank + rope, {&buffers_.kv_latent}));
     TRY(allocate(heads * (rank + rope), {&buffers_.absorbed}));
     return allocate(heads * rank, {&buffers_.mixed_latent});
+  }
+
+  // The index's entries are made in the same places as those of attention, one after the other.
+  Status allocate_compressed() {
+    if (!config().compressed) return Ok{};
+    PassBuffers& b = buffers_;
+    const auto turning = static_cast<size_t>(config().rotary_dims);
+    size_t row = 0, entry = 0;
+    for (const LayerTraits& layer : config().traits) {
+      const StateTraits& state = layer.state;
+      row = std::max({row, static_cast<size_t>(state.entries.input_dim()),
+                      static_cast<size_t>(state.index.input_dim())});
+      entry = std::max(
+          {entry, static_cast<size_t>(state.entries.dim), static_cast<size_t>(state.index.dim)});
+    }
+    TRY(allocate(1, {&b.last_entry, &b.token_ids}));
+    TRY(allocate(turning, {&b.rope_back, &b.other_rope_back}));
+    TRY(allocate(row / 2, {&b.entry_values, &b.entry_gates}));
+    TRY(allocate(row, {&b.entry_inputs}));
+    TRY(allocate(entry, {&b.entry_rows}));
+    TRY(allocate(static_cast<size_t>(config().experts.chosen), {&b.given}));
+    const CompressedConfig& compressed = *config().compressed;
+    const int groups = cut().heads(memory_.rank).size() / (config().heads / compressed.groups);
+    TRY(allocate(static_cast<size_t>(groups * compressed.group_rank), {&b.group_latents}));
+    for (size_t kind = 0; kind < compressed.pools.size(); ++kind) {
+      EntryBuffers& entries = b.entries[kind];
+      TRY(allocate(1, {&entries.last, &entries.list_offsets, &entries.page, &entries.slot}));
+      TRY(allocate(turning, {&entries.rope}));
+    }
+    return Ok{};
   }
 
   Status allocate_layer_inputs() {
@@ -171,9 +202,10 @@ class Allocator {
     const IndexerConfig& indexer = config().indexer;
     const auto heads = static_cast<size_t>(indexer.heads);
     const auto head_dim = static_cast<size_t>(indexer.head_dim);
-    TRY(allocate(head_dim, {&buffers_.index_key}));
-    TRY(allocate(indexer.pool > 1 ? head_dim : 0, {&buffers_.index_gate}));
-    TRY(allocate(indexer.pool > 1 ? 2 * head_dim : 0, {&buffers_.index_pair}));
+    const bool has_pairs = indexer.pool > 1 && !config().compressed;
+    TRY(allocate(config().compressed ? 0 : head_dim, {&buffers_.index_key}));
+    TRY(allocate(has_pairs ? head_dim : 0, {&buffers_.index_gate}));
+    TRY(allocate(has_pairs ? 2 * head_dim : 0, {&buffers_.index_pair}));
     const size_t pages = std::min(memory_.page_list_entries_max,
                                   static_cast<size_t>(pages_for(config().positions_max)));
     const size_t positions = pages * kPagePositions;
@@ -192,8 +224,10 @@ class Allocator {
   }
 
   Status allocate_draft() {
+    const int continued = config().draft_streams();
     TRY(allocate(1, {&buffers_.draft_rows}));
-    return allocate(2 * hidden(), {&buffers_.draft_hidden, &buffers_.draft_input});
+    TRY(allocate(2 * static_cast<size_t>(continued) * hidden(), {&buffers_.draft_hidden}));
+    return allocate(2 * hidden(), {&buffers_.draft_input});
   }
 
   Status allocate_feed_forward() {
@@ -259,6 +293,12 @@ std::vector<float> pass_constants(const ModelConfig& config) {
   return values;
 }
 
+void EntryBuffers::skip(int entries, int rotary_dims) {
+  const auto skipped = static_cast<size_t>(entries);
+  for (Slice* place : {&last, &list_offsets, &page, &slot}) place->offset += skipped;
+  rope.offset += skipped * static_cast<size_t>(rotary_dims);
+}
+
 Result<PassBuffers> allocate_buffers(const ModelMemory& memory, Device& device) {
   return Allocator(memory, device).run();
 }
@@ -269,23 +309,43 @@ size_t StateShape::bytes(KvKind kind) const {
 
 StateShape state_shape(const StateTraits& state, const Cut& cut, int rank) {
   const Range heads = state.is_shared ? Range{0, state.heads} : cut.kv_heads(rank, state.heads);
-  return {heads, state.key_dim, state.value_dim, state.index};
+  return {heads, state.key_dim, state.value_dim};
 }
 
 namespace {
 
-// Keys alone, of one head, from `page_stride` on, which moves past them.
+// One head of keys alone, from `page_stride` on, which moves past it.
+LayerPages place_keys(KvKind kind, int dim, size_t bytes, size_t& page_stride) {
+  const Slice at{.offset = page_stride};
+  page_stride += bytes / Slice::kElementBytes;
+  return {.kind = kind, .keys = at, .values = at, .head_dim = dim, .kv_heads = 1};
+}
+
+// The same of rows, which are stored as values are.
+LayerPages place_rows(KvKind kind, int dim, size_t bytes, size_t& page_stride) {
+  LayerPages rows = place_keys(kind, dim, bytes, page_stride);
+  rows.value_dim = dim;
+  return rows;
+}
+
+void place_entries(const EntryShape& entries, KvKind kind, size_t layer, StateBuffer& state,
+                   size_t& page_stride) {
+  if (entries.dim == 0) return;
+  state.entry_inputs[layer] =
+      place_rows(kind, entries.input_dim(), entries.inputs(kind), page_stride);
+  state.entries[layer] = place_rows(KvKind::kF32, entries.dim, entries.entries(), page_stride);
+}
+
 void place_index(const IndexShape& index, KvKind kind, size_t layer, StateBuffer& state,
                  size_t& page_stride) {
   if (index.dim == 0) return;
-  const auto place = [&](KvKind stored, int dim, size_t bytes) {
-    const Slice at{.offset = page_stride};
-    page_stride += bytes / Slice::kElementBytes;
-    return LayerPages{.kind = stored, .keys = at, .values = at, .head_dim = dim, .kv_heads = 1};
-  };
   const bool has_pools = index.has_pools();
-  if (has_pools) state.index_inputs[layer] = place(kind, 2 * index.dim, index.inputs(kind));
-  state.indexes[layer] = place(has_pools ? KvKind::kF32 : kind, index.dim, index.keys(kind));
+  if (has_pools) {
+    const auto place = index.are_rows() ? place_rows : place_keys;
+    state.index_inputs[layer] = place(kind, index.input_dim(), index.inputs(kind), page_stride);
+  }
+  const KvKind of_keys = has_pools ? KvKind::kF32 : kind;
+  state.indexes[layer] = place_keys(of_keys, index.dim, index.keys(kind), page_stride);
 }
 
 }  // namespace
@@ -295,25 +355,31 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
   state.layers.resize(memory.config.traits.size());
   state.indexes.resize(state.layers.size());
   state.index_inputs.resize(state.layers.size());
+  state.entries.resize(state.layers.size());
+  state.entry_inputs.resize(state.layers.size());
   size_t page_stride = 0;
   for (int layer = memory.layers.begin; layer < memory.config.end_with_draft(memory.layers.end);
        ++layer) {
     if (!memory.config.layer(layer).has_state()) continue;
-    const StateShape shape = state_shape(memory.config.layer(layer).state, memory.cut, memory.rank);
+    const StateTraits& traits = memory.config.layer(layer).state;
+    const StateShape shape = state_shape(traits, memory.cut, memory.rank);
     const size_t elements = shape.bytes(memory.kv) / Slice::kElementBytes;  // no remainder
-    state.layers[static_cast<size_t>(layer)] = {.kind = memory.kv,
-                                                .keys = {.offset = page_stride},
-                                                .values = {.offset = page_stride + elements},
-                                                .head_dim = shape.key_dim,
-                                                .value_dim = shape.value_dim,
-                                                .kv_heads = shape.heads.size()};
-    page_stride += 2 * elements;
-    place_index(shape.index, memory.kv, static_cast<size_t>(layer), state, page_stride);
+    state.layers[static_cast<size_t>(layer)] = {
+        .kind = memory.kv,
+        .keys = {.offset = page_stride},
+        .values = {.offset = page_stride + (traits.is_rows ? 0 : elements)},
+        .head_dim = shape.key_dim,
+        .value_dim = shape.value_dim,
+        .kv_heads = shape.heads.size()};
+    page_stride += (traits.is_rows ? 1 : 2) * elements;
+    place_entries(traits.entries, memory.kv, static_cast<size_t>(layer), state, page_stride);
+    place_index(traits.index, memory.kv, static_cast<size_t>(layer), state, page_stride);
   }
   state.page_bytes = page_stride * Slice::kElementBytes;
   state.bytes = state.page_bytes * memory.pages;
   const BufferId buffer = TRY(device.allocate(state.bytes, Access::kDevice));
-  for (std::vector<LayerPages>* all : {&state.layers, &state.indexes, &state.index_inputs}) {
+  for (std::vector<LayerPages>* all :
+       {&state.layers, &state.indexes, &state.index_inputs, &state.entries, &state.entry_inputs}) {
     for (LayerPages& pages : *all) {
       pages.keys.buffer = pages.values.buffer = buffer;
       pages.page_stride = page_stride;

@@ -27,10 +27,21 @@ struct ModelMemory {
   bool has_head() const { return layers.end == config.layers; }
 };
 
+// The entries of one length of pool that the tokens of a pass complete, in the tokens' order.
+struct EntryBuffers {
+  Slice last;          // int32: the position that completes it
+  Slice list_offsets;  // int32: of the token's page list
+  Slice page, slot;    // int32: its place
+  Slice rope;          // for the first position of its pool
+  int count = 0;
+
+  void skip(int entries, int rotary_dims);
+};
+
 // Places on the device, each for `tokens_max` tokens (the second_ ones for half as many).
 struct PassBuffers {
   Slice positions, list_offsets, page_lists, page, slot, rows, places, outputs, hidden_outputs;
-  Slice rope, full_rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
+  Slice rope, other_rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
   Slice query_latent, kv_latent, absorbed, mixed_latent, head_squares;
   Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;
   Slice product;  // of several that are summed together, if the rank has several subtrees
@@ -46,6 +57,12 @@ struct PassBuffers {
   Slice delta_gate_low, delta_decay_low;
   Slice delta_query_norm, delta_key_norm;  // (key_dim): they make norms of RMS norms
   Slice gated_query, query_gate;           // of attention whose output has a gate
+  // Compressed attention: angles that turn results back, the last entry that a token sees, one of
+  // its inputs by parts and as a row, entries, and the latents of groups of heads.
+  Slice rope_back, other_rope_back, last_entry;
+  Slice entry_values, entry_gates, entry_inputs, entry_rows, group_latents;
+  std::array<EntryBuffers, kPoolKindsMax> entries;  // as ModelConfig::compressed has the pools
+  Slice token_ids, given;                           // int32; the experts that are given, as floats
   Slice shared_score;
   // The index has a key, queries and weights of its heads, the scores of `index_tokens` tokens, and
   // a bit for each position of every token.
@@ -78,7 +95,6 @@ struct StateShape {
   Range heads;  // of keys and values
   int key_dim = 0;
   int value_dim = 0;
-  IndexShape index;
 
   size_t bytes(KvKind kind) const;  // of a page: keys, or values, which lie as far apart
 };
@@ -90,6 +106,9 @@ struct StateBuffer {
   std::vector<LayerPages> indexes;  // of keys alone; the same, for layers that have an index
   // With pools: of the keys and gates that theirs are made of.
   std::vector<LayerPages> index_inputs;
+  // Entries of compressed attention, and the values and gates that they are made of.
+  std::vector<LayerPages> entries;
+  std::vector<LayerPages> entry_inputs;
   uint64_t page_bytes = 0;
   uint64_t bytes = 0;
 };

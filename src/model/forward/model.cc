@@ -65,7 +65,7 @@ Model::Model(const ModelOptions& options, Cut cut, Group& group, Device& device,
       rank_(group.rank()),
       kv_(options.kv),
       frequencies_(rope_frequencies(options.config)),
-      full_frequencies_(full_rope_frequencies(options.config)) {}
+      other_frequencies_(other_rope_frequencies(options.config)) {}
 
 void Model::write_constants() {
   const std::vector<float> values = pass_constants(config_);
@@ -87,8 +87,18 @@ Status Model::allocate() {
   state_ = TRY(allocate_state(memory, device_));
   recurrent_ = TRY(allocate_recurrent(memory, device_));
   buffers_ = TRY(allocate_buffers(memory, device_));
-  rope_.reserve(memory.tokens_max * 2 * std::max(frequencies_.size(), full_frequencies_.size()));
+  rope_.reserve(memory.tokens_max * 2 * std::max(frequencies_.size(), other_frequencies_.size()));
   write_constants();
+  if (config_.compressed) {
+    entries_.resize(config_.compressed->pools.size());
+    last_entry_.reserve(memory.tokens_max);
+    for (ListedEntries& list : entries_) {
+      for (auto* words :
+           {&list.token, &list.last, &list.first, &list.list_offsets, &list.page, &list.slot}) {
+        words->reserve(memory.tokens_max);
+      }
+    }
+  }
   if (config_.delta) {
     write_delta_norms();
     layer_state_.resize(delta_shape(*config_.delta, cut_, rank_).size);

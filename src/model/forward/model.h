@@ -142,14 +142,18 @@ class Model {
   template <class Visit>
   void visit_states(int32_t number, Visit visit) const;  // in model_states.cc
   void write_batch(const Batch& batch);
-  void write_rope(const Batch& batch, std::span<const double> frequencies, Slice table);
+  void write_angles(const Batch& batch);
+  void write_rope(std::span<const int32_t> positions, std::span<const double> frequencies,
+                  Slice table);
+  void write_rope_back(Slice table);  // of what write_rope() wrote last
   // Leaves the embeddings at `to`, (tokens, hidden).
   void embed(const Batch& batch, Slice to);
   // In model_forward_streams.cc.
   void embed_streams(const Batch& batch);
+  void repeat_in_streams(Slice rows, int tokens, Slice to);  // one of a token in all its streams
   void norm_streams(int layer, Role norm, BatchHalf& half);
   void update_streams(const BatchHalf& half);
-  void join_streams(int tokens);
+  void join_streams(const LayerWeights& weights, int tokens);
   // In model_forward_layer_inputs.cc.
   void make_layer_inputs(int tokens);
   void add_layer_input(int layer, BatchHalf& half);
@@ -157,6 +161,8 @@ class Model {
   Status check_drafts(const DraftBatch& drafts) const;
   void keep_hidden(int tokens);
   void queue_draft_input(int tokens);
+  void queue_draft_streams(const Batch& batch);
+  void copy_streams(Slice from, int tokens, Slice to);
   void queue_draft_outputs(const Batch& batch);
   void queue_layer(int layer);
   void queue_turn(const Turn& turn);
@@ -192,6 +198,18 @@ class Model {
   void store_pools(int layer, const BatchHalf& half);
   void choose_positions(int layer, const BatchHalf& half);
   void rotate_index(Slice x, int heads, const BatchHalf& half);
+  void store_values(const LayerPages& pages, Slice rows, int columns, const BatchHalf& half);
+  // In model_forward_compressed.cc.
+  struct EntryParts;
+  void list_entries(const Batch& batch);
+  void skip_entries(int begin, int tokens, BatchHalf& half) const;
+  void write_entries(const Batch& batch);
+  void compressed_attention(int layer, BatchHalf& half);
+  void project_compressed(int layer, const BatchHalf& half);
+  void make_entries(int layer, const BatchHalf& half);
+  void queue_entries(int layer, const EntryParts& parts, const BatchHalf& half);
+  void attend_compressed(int layer, const BatchHalf& half);
+  size_t pool_kind(int layer) const;
   void mix(int layer, const BatchHalf& half);
   void finish_attention(int layer, BatchHalf& half);
   void feed_forward(int layer, BatchHalf& half);
@@ -246,8 +264,8 @@ class Model {
   BatchLimits limits_;
   int rank_;
   KvKind kv_;
-  std::vector<double> frequencies_;       // of the rotary pairs
-  std::vector<double> full_frequencies_;  // of those of ModelConfig::full
+  std::vector<double> frequencies_;        // of the rotary pairs
+  std::vector<double> other_frequencies_;  // of those of ModelConfig::full
   Weights weights_;
   PassBuffers buffers_;
   StateBuffer state_;
@@ -262,6 +280,12 @@ class Model {
   int draft_rows_ = 0;       // of its own last pass
   bool is_sparse_ = false;   // a token of the batch does not attend to all positions so far
   std::vector<int32_t> places_, own_rows_, page_, slot_;
+  // The entries that the tokens of a batch complete, as EntryBuffers, and which token it is.
+  struct ListedEntries {
+    std::vector<int32_t> token, last, first, list_offsets, page, slot;
+  };
+  std::vector<ListedEntries> entries_;  // by the kind of pool
+  std::vector<int32_t> last_entry_;
   std::vector<float> factors_, rope_;
   std::vector<float> layer_state_;  // a layer's state between the device and a page's order
   std::vector<size_t> embedded_ends_, part_ends_;

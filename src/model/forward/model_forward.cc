@@ -16,11 +16,17 @@ Activation activation_of(Gating gating) {
   return gating == Gating::kSilu ? Activation::kSiluMul : Activation::kClampedSwiglu;
 }
 
+RouterForm form_of(RouterScores scores) {
+  if (scores == RouterScores::kRootSoftplus) return RouterForm::kRootSoftplus;
+  return scores == RouterScores::kSigmoid ? RouterForm::kSigmoid : RouterForm::kSoftmax;
+}
+
 }  // namespace
 
 Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> passed) {
   TRY(check_batch(batch, limits_));
   const int tokens = batch.token_count();
+  list_entries(batch);
   make_halves(tokens, config_.streams.count);
   turns_.clear();
   write_batch(batch);
@@ -36,7 +42,7 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> p
     finish_feed_forward(layers_.end - 1, half);
     add_sum(half);
   }
-  if (has_head() && config_.streams.count > 1) join_streams(tokens);
+  if (has_head() && config_.streams.count > 1) join_streams(weights_.shared, tokens);
   if (config_.has_draft_layer()) keep_hidden(tokens);
   has_head() ? queue_outputs(batch) : pass_on(tokens);
   TRY(device_.run([this](int number) { return take_turn(turns_[static_cast<size_t>(number)]); }));
@@ -109,15 +115,34 @@ void Model::write_batch(const Batch& batch) {
     }
     device_.write(buffers_.factors, std::as_bytes(std::span<const float>(factors_)));
   }
-  write_rope(batch, frequencies_, buffers_.rope);
-  if (config_.full) write_rope(batch, full_frequencies_, buffers_.full_rope);
+  write_angles(batch);
+  if (config_.compressed) write_entries(batch);
 }
 
-void Model::write_rope(const Batch& batch, std::span<const double> frequencies, Slice table) {
+void Model::write_angles(const Batch& batch) {
+  const bool turns_back = config_.compressed.has_value();
+  write_rope(batch.positions, frequencies_, buffers_.rope);
+  if (turns_back) write_rope_back(buffers_.rope_back);
+  if (other_frequencies_.empty()) return;
+  write_rope(batch.positions, other_frequencies_, buffers_.other_rope);
+  if (turns_back) write_rope_back(buffers_.other_rope_back);
+}
+
+void Model::write_rope(std::span<const int32_t> positions, std::span<const double> frequencies,
+                       Slice table) {
   const double factor = config_.yarn_rope ? config_.yarn_rope->attention_factor : 1;
   rope_.clear();
-  for (int32_t position : batch.positions) {
+  for (const int32_t position : positions) {
     append_rope_row(frequencies, position, static_cast<float>(factor), rope_);
+  }
+  device_.write(table, std::as_bytes(std::span<const float>(rope_)));
+}
+
+// By the same angles the other way: sines, which follow the cosines of a token, change their signs.
+void Model::write_rope_back(Slice table) {
+  const size_t pairs = rope_pairs(config_);
+  for (size_t at = 0; at < rope_.size(); ++at) {
+    if (at / pairs % 2 == 1) rope_[at] = -rope_[at];
   }
   device_.write(table, std::as_bytes(std::span<const float>(rope_)));
 }
@@ -126,6 +151,7 @@ void Model::attention(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   norm_hidden(layer, Role::kAttentionNorm, half);
   if (config_.layer(layer).is_recurrent()) return delta_layer(layer, half);
+  if (config_.layer(layer).is_compressed()) return compressed_attention(layer, half);
   if (config_.layer(layer).is_latent()) {
     project_latent(layer, half);
   } else {
@@ -213,8 +239,8 @@ void Model::project(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LayerTraits& traits = config_.layer(layer);
   const int head_dim = traits.head_dim;
-  const Slice rope = traits.has_full_rope ? half.full_rope : half.rope;
-  const int pairs = traits.has_full_rope ? head_dim / 2 : config_.rotary_dims / 2;
+  const Slice rope = traits.has_other_rope ? half.other_rope : half.rope;
+  const int pairs = traits.has_other_rope ? head_dim / 2 : config_.rotary_dims / 2;
   const auto add_bias = [&](Role bias, Slice x, int heads) {
     if (!traits.has(bias)) return;
     device_.queue(AddBias{x, weights.vector(bias), half.tokens, heads * head_dim});
@@ -314,7 +340,7 @@ void Model::route(int layer, const BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LayerTraits& traits = config_.layer(layer);
   const ExpertsConfig& config = config_.experts;
-  const bool is_sigmoid = traits.scores == RouterScores::kSigmoid;
+  const bool is_softmax = traits.scores == RouterScores::kSoftmax;
   const auto norm = [&](Role role) {
     if (traits.has(role)) queue_norm(half.hidden, weights.vector(role), half.tokens, half.normed);
   };
@@ -326,16 +352,25 @@ void Model::route(int layer, const BatchHalf& half) {
                         {weights.matrix(Role::kSharedScore), half.shared_score}},
                        scores_shared ? 2 : 1});
   // The softmax of all scores, normalised over the chosen, is the softmax of the chosen ones.
-  if (!is_sigmoid && traits.has(Role::kRouterBias)) {
+  if (is_softmax && traits.has(Role::kRouterBias)) {
     device_.queue(
         AddBias{half.scores, weights.vector(Role::kRouterBias), half.tokens, config.count});
+  }
+  if (traits.are_given) {
+    device_.queue(CopyRows{.input = weights.vector(Role::kRouterTable),
+                           .rows = half.token_ids,
+                           .count = half.tokens,
+                           .columns = config.chosen,
+                           .output = half.given});
   }
   device_.queue(Route{.scores = half.scores,
                       .bias = weights.vector(Role::kRouterBias),
                       .tokens = half.tokens,
                       .experts = config.count,
                       .chosen = config.chosen,
-                      .form = is_sigmoid ? RouterForm::kSigmoid : RouterForm::kSoftmax,
+                      .form = form_of(traits.scores),
+                      .has_given = traits.are_given,
+                      .given = half.given,
                       .groups = config.groups,
                       .chosen_groups = config.chosen_groups,
                       .normalises = config.normalises,

@@ -29,12 +29,17 @@ Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
   TRY(check_drafts(drafts));
   const Batch& batch = drafts.batch;
   const int tokens = batch.token_count();
-  make_halves(tokens, 1);
+  list_entries(batch);
+  make_halves(tokens, config_.draft_streams());
   turns_.clear();
   write_batch(batch);
   device_.write_ints(buffers_.draft_rows, drafts.hidden_rows);
-  embed(batch, buffers_.hidden);
-  queue_draft_input(tokens);
+  if (config_.draft_streams() > 1) {
+    queue_draft_streams(batch);
+  } else {
+    embed(batch, buffers_.hidden);
+    queue_draft_input(tokens);
+  }
   queue_layer(config_.layers);
   for (BatchHalf& half : halves()) {
     finish_feed_forward(config_.layers, half);
@@ -46,8 +51,13 @@ Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
   return outputs(batch);
 }
 
-// The final norm of all rows, so that the draft layer can continue any of them.
+// The final norm of all rows, so that the draft layer can continue any of them; or their streams.
 void Model::keep_hidden(int tokens) {
+  if (config_.draft_streams() > 1) {
+    copy_streams(buffers_.hidden, tokens, buffers_.draft_hidden);
+    hidden_rows_ = tokens;
+    return;
+  }
   queue_norm(last_hidden(), weights_.shared.vector(Role::kFinalNorm), tokens,
              buffers_.draft_hidden);
   hidden_rows_ = tokens;
@@ -76,14 +86,53 @@ void Model::queue_draft_input(int tokens) {
       Matmul{buffers_.draft_input, tokens, {{weights.matrix(Role::kDraftInput), buffers_.hidden}}});
 }
 
+void Model::copy_streams(Slice from, int tokens, Slice to) {
+  const int columns = config_.draft_streams() * config_.hidden;
+  device_.queue(CopyColumns{
+      .input = from, .count = tokens, .columns = columns, .output = to, .output_stride = columns});
+}
+
+// Each stream becomes the projection of the stream before it, normed, and the projection of the
+// token's embedding, normed (DeepSeek V4).
+void Model::queue_draft_streams(const Batch& batch) {
+  const LayerWeights& weights = layer_weights(config_.layers);
+  const int tokens = batch.token_count(), streams = config_.draft_streams();
+  const int columns = streams * config_.hidden;
+  embed(batch, buffers_.normed);
+  queue_norm(buffers_.normed, weights.vector(Role::kDraftTokenNorm), tokens, buffers_.normed);
+  device_.queue(Matmul{
+      buffers_.normed, tokens, {{weights.matrix(Role::kDraftTokenInput), buffers_.selected}}});
+  device_.queue(CopyRows{.input = buffers_.draft_hidden,
+                         .rows = buffers_.draft_rows,
+                         .count = tokens,
+                         .columns = columns,
+                         .output = buffers_.streams_normed});
+  queue_norm(buffers_.streams_normed, weights.vector(Role::kDraftHiddenNorm), tokens * streams,
+             buffers_.streams_normed);
+  device_.queue(Matmul{buffers_.streams_normed,
+                       tokens * streams,
+                       {{weights.matrix(Role::kDraftHiddenInput), buffers_.hidden}}});
+  repeat_in_streams(buffers_.selected, tokens, buffers_.streams_normed);
+  device_.queue(Add{.x = buffers_.streams_normed,
+                    .count = static_cast<size_t>(tokens) * static_cast<size_t>(columns),
+                    .sum = buffers_.hidden});
+}
+
 // The normed rows are both what the head reads and what a further guess continues.
 void Model::queue_draft_outputs(const Batch& batch) {
-  const Slice own{buffers_.draft_hidden.buffer,
-                  static_cast<size_t>(limits_.tokens_max) * static_cast<size_t>(config_.hidden)};
-  queue_norm(buffers_.hidden, layer_weights(config_.layers).vector(Role::kDraftNorm),
-             batch.token_count(), own);
+  const LayerWeights& weights = layer_weights(config_.layers);
+  const int tokens = batch.token_count(), streams = config_.draft_streams();
+  const Slice own{buffers_.draft_hidden.buffer, static_cast<size_t>(limits_.tokens_max) *
+                                                    static_cast<size_t>(streams * config_.hidden)};
+  if (streams > 1) {
+    copy_streams(buffers_.hidden, tokens, own);
+    join_streams(weights, tokens);
+  }
+  const Slice normed = streams > 1 ? buffers_.normed : own;
+  queue_norm(streams > 1 ? buffers_.normed : buffers_.hidden, weights.vector(Role::kDraftNorm),
+             tokens, normed);
   if (batch.outputs.empty()) return;
-  device_.queue(CopyRows{.input = own,
+  device_.queue(CopyRows{.input = normed,
                          .rows = buffers_.outputs,
                          .count = static_cast<int>(batch.outputs.size()),
                          .columns = config_.hidden,

@@ -13,12 +13,15 @@ bool Model::is_choosing(int layer) const {
   return is_sparse_ && config_.layer(layer).has_index();
 }
 
-// The first dimensions of each head turn, by the angles of attention.
+// The first dimensions of each head turn, by the angles of attention; with compressed attention the
+// last ones.
 void Model::rotate_index(Slice x, int heads, const BatchHalf& half) {
   const int head_dim = config_.indexer.head_dim, dims = config_.latent.rope;
   if (dims == 0) return;
+  const int first = config_.compressed ? head_dim - dims : 0;
   if (config_.indexer.rotates_pairs) {
-    device_.queue(RotatePairs{x, head_dim, 0, half.rope, half.tokens, heads, dims, x, head_dim, 0});
+    device_.queue(
+        RotatePairs{x, head_dim, first, half.rope, half.tokens, heads, dims, x, head_dim, first});
   } else {
     device_.queue(Rope{x, half.rope, half.tokens, heads, head_dim, dims / 2});
   }
@@ -85,6 +88,7 @@ void Model::store_pools(int layer, const BatchHalf& half) {
 // The queries' products have been computed with those of attention.
 void Model::choose_positions(int layer, const BatchHalf& half) {
   const IndexerConfig& indexer = config_.indexer;
+  const bool are_entries = config_.compressed.has_value();  // which are counted, not positions
   const int stride = half.index_pages * kPagePositions / indexer.pool;
   const int mask_words = half.index_pages * kMaskWordsOfPage;
   rotate_index(half.index_query, indexer.heads, half);
@@ -110,10 +114,10 @@ void Model::choose_positions(int layer, const BatchHalf& half) {
                               .stride = stride});
     device_.queue(ChoosePositions{.scores = half.index_scores,
                                   .stride = stride,
-                                  .positions = positions,
+                                  .positions = are_entries ? from(half.last_entry, 1) : positions,
                                   .tokens = tokens,
-                                  .chosen = indexer.chosen,
-                                  .pool = indexer.pool,
+                                  .chosen = are_entries ? indexer.chosen_entries() : indexer.chosen,
+                                  .pool = are_entries ? 1 : indexer.pool,
                                   .mask = from(half.mask, mask_words),
                                   .mask_words = mask_words});
   }

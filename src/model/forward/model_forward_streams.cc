@@ -8,10 +8,13 @@ namespace lockstep {
 // All streams begin as the embedding.
 void Model::embed_streams(const Batch& batch) {
   embed(batch, buffers_.normed);
-  Slice to = buffers_.hidden;
+  repeat_in_streams(buffers_.normed, batch.token_count(), buffers_.hidden);
+}
+
+void Model::repeat_in_streams(Slice rows, int tokens, Slice to) {
   for (int stream = 0; stream < config_.streams.count; ++stream) {
-    device_.queue(CopyColumns{.input = buffers_.normed,
-                              .count = batch.token_count(),
+    device_.queue(CopyColumns{.input = rows,
+                              .count = tokens,
                               .columns = config_.hidden,
                               .output = to,
                               .output_stride = config_.streams.count * config_.hidden});
@@ -66,11 +69,33 @@ void Model::update_streams(const BatchHalf& half) {
                               .output = half.hidden});
 }
 
-void Model::join_streams(int tokens) {
+// Their mean, or a sum by gates that the streams themselves give.
+void Model::join_streams(const LayerWeights& weights, int tokens) {
+  const StreamsConfig& streams = config_.streams;
+  const bool weighs = config_.architecture->weighs_last_streams;
+  if (weighs) {
+    device_.queue(RmsNorm{.x = buffers_.hidden,
+                          .weight = buffers_.ones,
+                          .tokens = tokens,
+                          .columns = streams.count * config_.hidden,
+                          .epsilon = config_.norm_epsilon,
+                          .y = buffers_.streams_normed});
+    device_.queue(Matmul{buffers_.streams_normed,
+                         tokens,
+                         {{weights.matrix(Role::kLastStreams), buffers_.stream_gates}}});
+    device_.queue(StreamGates{.x = buffers_.stream_gates,
+                              .scale = weights.vector(Role::kLastStreamsScale),
+                              .bias = weights.vector(Role::kLastStreamsBias),
+                              .tokens = tokens,
+                              .streams = streams.count,
+                              .rounds = 0,
+                              .epsilon = streams.epsilon});
+  }
   device_.queue(CollapseStreams{.input = buffers_.hidden,
-                                .weights = buffers_.streams_mean,
+                                .weights = weighs ? buffers_.stream_gates : buffers_.streams_mean,
+                                .weights_stride = weighs ? streams.count : 0,
                                 .tokens = tokens,
-                                .streams = config_.streams.count,
+                                .streams = streams.count,
                                 .columns = config_.hidden,
                                 .output = buffers_.normed});
 }

@@ -28,7 +28,8 @@ Model::BatchHalf Model::half_of(int begin, int tokens, int streams) const {
     skip(*word, 1);
   }
   skip(half.rope, config_.rotary_dims / 2 * 2);
-  if (config_.full) skip(half.full_rope, config_.full->head_dim);
+  skip(half.other_rope, config_.other_rotary_dims());
+  if (config_.compressed) skip_entries(begin, tokens, half);
   skip(half.hidden, streams * config_.hidden);
   skip(half.stream_gates, config_.streams.gates());
   skip(half.layer_inputs, config_.layer_inputs());

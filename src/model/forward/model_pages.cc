@@ -30,7 +30,7 @@ Range Model::page_layers() const {
 }
 
 // Calls `visit` with the place of each piece in the state and its bytes, in the order of PageShape:
-// for every layer and head the keys, the values, the part of the index if the layer has one, and
+// for every layer and head the keys, the values, entries and the index if the layer has them, and
 // the bytes of the block that are left.
 template <class Visit>
 void Model::visit_pieces(int32_t page, Visit visit) const {
@@ -41,20 +41,19 @@ void Model::visit_pieces(int32_t page, Visit visit) const {
     if (config_.layer(layer).is_recurrent()) continue;
     const LayerPages& of = state_.layers[static_cast<size_t>(layer)];
     const StateTraits& state = config_.layer(layer).state;
+    const size_t begin = static_cast<size_t>(page) * of.page_stride;
+    if (state.is_shared) {  // the parts of its one head lie together
+      const size_t all = state.bytes(kv_, 1);
+      visit(Slice{of.keys.buffer, of.keys.offset + begin}, all, shape.block_bytes - all);
+      continue;
+    }
     const int first = state_shape(state, cut_, rank_).heads.begin;
     const size_t bytes = piece_bytes(kv_, config_.layer(layer));
-    const size_t begin = static_cast<size_t>(page) * of.page_stride;
     for (int head = shape.head_begin; head < shape.head_end; ++head) {
       const auto own = static_cast<size_t>(head * state.heads / heads - first);
       const size_t at = begin + own * bytes / Slice::kElementBytes;
-      const size_t index_bytes = state.index.bytes(kv_);
-      const size_t rest = shape.block_bytes - 2 * bytes - index_bytes;
       visit(Slice{of.keys.buffer, of.keys.offset + at}, bytes, 0);
-      visit(Slice{of.values.buffer, of.values.offset + at}, bytes, index_bytes > 0 ? 0 : rest);
-      if (index_bytes == 0) continue;
-      const auto& indexes = state.index.has_pools() ? state_.index_inputs : state_.indexes;
-      const LayerPages& index = indexes[static_cast<size_t>(layer)];
-      visit(Slice{index.keys.buffer, index.keys.offset + begin}, index_bytes, rest);
+      visit(Slice{of.values.buffer, of.values.offset + at}, bytes, shape.block_bytes - 2 * bytes);
     }
   }
 }
@@ -65,7 +64,7 @@ PageShape Model::page_shape() const {
   size_t most_bytes = 0;
   for (const LayerTraits& layer : config_.traits) {
     if (layer.is_recurrent()) continue;
-    most_bytes = std::max(most_bytes, 2 * piece_bytes(kv_, layer) + layer.state.index.bytes(kv_));
+    most_bytes = std::max(most_bytes, layer.state.bytes(kv_, 1));
   }
   const StateShape state = state_shape(widest, cut_, rank_);
   const Range layers = page_layers();

@@ -64,7 +64,14 @@ std::vector<double> rope_frequencies(const ModelConfig& config) {
   return frequencies;
 }
 
-std::vector<double> full_rope_frequencies(const ModelConfig& config) {
+std::vector<double> other_rope_frequencies(const ModelConfig& config) {
+  if (config.compressed) {
+    std::vector<double> frequencies;
+    for (int i = 0; i < config.rotary_dims / 2; ++i) {
+      frequencies.push_back(frequency_of(i, config.rotary_dims, config.compressed->window_theta));
+    }
+    return frequencies;
+  }
   if (!config.full) return {};
   const FullAttention& full = *config.full;
   std::vector<double> frequencies(static_cast<size_t>(full.head_dim / 2));

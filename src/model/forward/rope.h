@@ -17,9 +17,9 @@ inline size_t rope_pairs(const ModelConfig& config) {
 
 // Radians per position for each of these pairs, rope scaling included.
 std::vector<double> rope_frequencies(const ModelConfig& config);
-// The same for the layers without a window, if they have angles of their own; else empty. A pair
-// that does not turn has 0.
-std::vector<double> full_rope_frequencies(const ModelConfig& config);
+// The same for the layers that have angles of their own (LayerTraits::has_other_rope); empty if
+// none has. A pair that does not turn has 0.
+std::vector<double> other_rope_frequencies(const ModelConfig& config);
 // Appends the cosines and then the sines of position * frequency, both times `factor`: computed in
 // double and rounded once.
 void append_rope_row(std::span<const double> frequencies, int32_t position, float factor,

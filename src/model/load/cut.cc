@@ -8,6 +8,8 @@
 namespace lockstep {
 namespace {
 
+static_assert(kHeadGroupsMax <= kLeavesMax);
+
 // Where each rank's leaves begin, and the end of the last rank's: units of equal leaves, cut as
 // close to the shares as whole units allow.
 std::vector<int> begins_of(int units, int leaves_per_unit, std::span<const double> shares) {
@@ -35,8 +37,9 @@ int units_in_leaf(int units) {
 }
 
 // The fewest whole heads in a leaf that give at most kLeavesMax leaves and do not straddle
-// key/value heads.
+// key/value heads. With compressed attention a leaf is a group of heads.
 int heads_in_leaf(const ModelConfig& config) {
+  if (config.compressed) return config.heads / config.compressed->groups;
   const int group = config.heads_per_kv();
   for (int heads = 1; heads <= group; ++heads) {
     if (group % heads == 0 && config.heads / heads <= kLeavesMax) return heads;

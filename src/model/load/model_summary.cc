@@ -48,9 +48,17 @@ WeightClass class_of(const Weight& weight) {
     case Role::kIndexKey:
     case Role::kIndexWeights:
     case Role::kIndexPoolGate:
+    case Role::kIndexEntryValues:
+    case Role::kIndexEntryGates:
       return WeightClass::kIndex;
+    case Role::kQueryDown:
+    case Role::kSharedKey:
+    case Role::kEntryValues:
+    case Role::kEntryGates:
+      return weight.split == Split::kWhole ? WeightClass::kWholeAttention : WeightClass::kAttention;
     case Role::kAttentionStreams:
     case Role::kFeedForwardStreams:
+    case Role::kLastStreams:
       return WeightClass::kStreams;
     default:
       return WeightClass::kAttention;
@@ -129,13 +137,13 @@ std::string fp8_name(const StoredMatrix& matrix) {
 bool is_whole(WeightClass weight_class) {
   return weight_class == WeightClass::kRouter || weight_class == WeightClass::kNorms ||
          weight_class == WeightClass::kLayerInputs || weight_class == WeightClass::kIndex ||
-         weight_class == WeightClass::kStreams;
+         weight_class == WeightClass::kStreams || weight_class == WeightClass::kWholeAttention;
 }
 
 std::string_view weight_class_name(WeightClass weight_class) {
   constexpr std::string_view kNames[] = {"embedding",      "LM head", "attention", "feed-forward",
                                          "shared experts", "experts", "router",    "norms, biases",
-                                         "layer inputs",   "index",   "streams"};
+                                         "layer inputs",   "index",   "streams",   "shared keys"};
   return kNames[static_cast<size_t>(weight_class)];
 }
 
@@ -198,14 +206,9 @@ uint64_t recurrent_bytes(const ModelConfig& config) {
 }
 
 uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens) {
-  constexpr uint64_t kKeysAndValues = 2;
   uint64_t bytes = 0;  // of a page, in all layers
   for (const LayerTraits& layer : config.traits) {
-    if (!layer.has_state()) continue;
-    const StateTraits& state = layer.state;
-    bytes +=
-        kKeysAndValues * static_cast<uint64_t>(state.heads) * page_head_stride(kv, state.key_dim);
-    bytes += state.index.bytes(kv);
+    if (layer.has_state()) bytes += layer.state.bytes(kv, layer.state.heads);
   }
   return bytes * static_cast<uint64_t>(pages_for(tokens));
 }

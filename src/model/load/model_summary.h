@@ -24,10 +24,11 @@ enum class WeightClass {
   kRouter,
   kNorms,  // and biases
   kLayerInputs,
-  kIndex,    // of sparse attention
-  kStreams,  // of the residual
+  kIndex,           // of sparse attention
+  kStreams,         // of the residual
+  kWholeAttention,  // what every rank has of compressed attention
 };
-inline constexpr int kWeightClassCount = 11;
+inline constexpr int kWeightClassCount = 12;
 std::string_view weight_class_name(WeightClass weight_class);
 // Whether each rank of a stage has all of them, instead of a part.
 bool is_whole(WeightClass weight_class);

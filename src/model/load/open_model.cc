@@ -92,7 +92,8 @@ void use_draft_layer(OpenedModel& model) {
   add_draft_layer(config);
   const std::vector<Weight> table = weight_table(config);
   const bool has_input = std::any_of(table.begin(), table.end(), [&](const Weight& weight) {
-    return weight.role == Role::kDraftInput && model.source->has(weight.name);
+    const bool is_input = weight.role == Role::kDraftInput || weight.role == Role::kDraftTokenInput;
+    return is_input && model.source->has(weight.name);
   });
   if (!has_input) return;
   const Status usable = check_draft_layer(*model.source, config, table);

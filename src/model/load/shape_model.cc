@@ -100,12 +100,14 @@ Result<ModelConfig> with_layers(ModelConfig config, int layers) {
 
 std::vector<RandomTensor> random_tensors(const ModelConfig& config) {
   std::vector<RandomTensor> tensors;
+  const int numbers = std::min(config.experts.count, 256);
   for (Weight& weight : weight_table(config)) {
     tensors.push_back({.name = std::move(weight.name),
                        .rows = weight.rows,
                        .columns = weight.columns,
                        .is_vector = weight.is_vector,
-                       .is_never_quantised = weight.role == Role::kRouter});
+                       .is_never_quantised = weight.role == Role::kRouter,
+                       .numbers = weight.role == Role::kRouterTable ? numbers : 0});
   }
   return tensors;
 }

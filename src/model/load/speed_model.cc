@@ -12,8 +12,10 @@ constexpr double kLatentKernels = 48;
 constexpr double kRecurrentKernels = 24;  // more than with attention
 constexpr double kDensePartKernels = 8;   // of a dense part in addition to experts
 constexpr double kLayerInputKernels = 5;
-constexpr double kIndexKernels = 8;    // in addition, of a layer that has an index
-constexpr double kPoolKernels = 4;     // and of one whose positions share keys
+constexpr double kIndexKernels = 8;  // in addition, of a layer that has an index
+constexpr double kPoolKernels = 4;   // and of one whose positions share keys
+constexpr double kCompressedKernels = 36;
+constexpr double kEntryKernels = 9;    // in addition, and again for the index
 constexpr double kStreamKernels = 10;  // of several residual streams, in addition
 
 // In a stage of several ranks: two sums per layer; and per token the step's broadcast, the
@@ -26,6 +28,10 @@ double kernels_of(const LayerTraits& layer) {
   if (layer.is_latent()) {
     const double pools = layer.state.index.has_pools() ? kPoolKernels : 0;
     return kLatentKernels + (layer.has_index() ? kIndexKernels : 0) + pools + streams;
+  }
+  if (layer.is_compressed()) {
+    const double entries = layer.pool > 0 ? kEntryKernels : 0;
+    return kCompressedKernels + entries + (layer.has_index() ? kEntryKernels + 3 : 0) + streams;
   }
   double kernels = (layer.has_experts ? kExpertKernels : kDenseKernels) + streams;
   if (layer.has_experts && layer.has(Role::kDown)) kernels += kDensePartKernels;

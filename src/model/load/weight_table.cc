@@ -18,6 +18,56 @@ Shape vector_of(int size) {
   return {size, 1, true};
 }
 
+// The weights of entries and of the keys of their index.
+Shape entry_shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
+  const EntryShape& entries = layer.state.entries;
+  const IndexShape& index = layer.state.index;
+  switch (role) {
+    case Role::kEntryValues:
+    case Role::kEntryGates:
+      return {entries.parts * entries.dim, config.hidden};
+    case Role::kEntryBias:
+      return vector_of(entries.pool * entries.parts * entries.dim);
+    case Role::kEntryNorm:
+      return vector_of(entries.dim);
+    case Role::kIndexEntryValues:
+    case Role::kIndexEntryGates:
+      return {index.parts * index.dim, config.hidden};
+    case Role::kIndexEntryBias:
+      return vector_of(index.pool * index.parts * index.dim);
+    case Role::kIndexEntryNorm:
+      return vector_of(index.dim);
+    default:
+      LOCKSTEP_CHECK(false);
+      return {};
+  }
+}
+
+Shape compressed_shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
+  const CompressedConfig& compressed = *config.compressed;
+  switch (role) {
+    case Role::kQueryDown:
+      return {config.latent.query_rank, config.hidden};
+    case Role::kQueryDownNorm:
+      return vector_of(config.latent.query_rank);
+    case Role::kSharedKey:
+      return {layer.head_dim, config.hidden};
+    case Role::kSharedKeyNorm:
+      return vector_of(layer.head_dim);
+    case Role::kGroupOut:
+      return {compressed.groups * compressed.group_rank,
+              config.heads / compressed.groups * layer.head_dim};
+    case Role::kAttentionOut:
+      return {config.hidden, compressed.groups * compressed.group_rank};
+    case Role::kIndexQuery:
+      return {config.indexer.heads * config.indexer.head_dim, config.latent.query_rank};
+    case Role::kIndexWeights:
+      return {config.indexer.heads, config.hidden};
+    default:
+      return entry_shape_of(role, config, layer);
+  }
+}
+
 // The index inside latent attention.
 Shape index_shape_of(Role role, const ModelConfig& config) {
   const IndexerConfig& indexer = config.indexer;
@@ -135,6 +185,12 @@ Shape streams_shape_of(Role role, const ModelConfig& config) {
     case Role::kAttentionStreamsBias:
     case Role::kFeedForwardStreamsBias:
       return vector_of(gates);
+    case Role::kLastStreams:
+      return {streams, streams * config.hidden};
+    case Role::kLastStreamsScale:
+      return vector_of(1);
+    case Role::kLastStreamsBias:
+      return vector_of(streams);
     default:
       LOCKSTEP_CHECK(false);
       return {};
@@ -148,6 +204,8 @@ Shape experts_shape_of(Role role, const ModelConfig& config) {
     case Role::kRouterBias:
     case Role::kExpertScales:
       return vector_of(config.experts.count);
+    case Role::kRouterTable:
+      return vector_of(config.vocab_size * config.experts.chosen);
     case Role::kExpertGate:
     case Role::kExpertUp:
       return {config.experts.ffn, config.hidden};
@@ -206,11 +264,14 @@ Shape part_shape_of(Role role, const ModelConfig& config, const LayerTraits& lay
     case Role::kQuery:
     case Role::kKey:
     case Role::kValue:
-    case Role::kAttentionOut:
     case Role::kSinks:
       return attention_shape_of(role, config, layer);
+    case Role::kAttentionOut:
+      return layer.is_compressed() ? compressed_shape_of(role, config, layer)
+                                   : attention_shape_of(role, config, layer);
     case Role::kRouter:
     case Role::kRouterBias:
+    case Role::kRouterTable:
     case Role::kExpertScales:
     case Role::kExpertGate:
     case Role::kExpertUp:
@@ -233,8 +294,12 @@ Shape part_shape_of(Role role, const ModelConfig& config, const LayerTraits& lay
     case Role::kFeedForwardStreams:
     case Role::kFeedForwardStreamsScale:
     case Role::kFeedForwardStreamsBias:
+    case Role::kLastStreams:
+    case Role::kLastStreamsScale:
+    case Role::kLastStreamsBias:
       return streams_shape_of(role, config);
     default:
+      if (layer.is_compressed()) return compressed_shape_of(role, config, layer);
       return config.delta && layer.is_recurrent() ? delta_shape_of(role, config)
                                                   : latent_shape_of(role, config);
   }
@@ -263,6 +328,9 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
       return vector_of(config.hidden);
     case Role::kDraftInput:
       return {config.hidden, 2 * config.hidden};
+    case Role::kDraftTokenInput:
+    case Role::kDraftHiddenInput:
+      return {config.hidden, config.hidden};
     case Role::kGate:
     case Role::kUp:
       return {layer.ffn, config.hidden};

@@ -195,10 +195,14 @@ class Loader {
       place.delta_convolutions[*block] = TRY(load_convolution(weight, part));
     } else if (weight.role == Role::kDeltaInput) {
       TRY(load_delta_inputs(weight, part, place));
+    } else if (weight.role == Role::kRouterTable) {
+      place.vectors[role] = TRY(load_router_table(weight, part));
     } else if (weight.is_vector) {
       place.vectors[role] = TRY(load_vector(weight, part));
     } else if (weight.role == Role::kKvUp) {
       TRY(load_heads(weight, part, place));
+    } else if (weight.role == Role::kGroupOut) {
+      TRY(load_groups(weight, part, place));
     } else if (weight.expert >= 0) {
       std::vector<MatrixId>& experts = expert_matrices(weight.role, place.experts);
       const auto first = experts.empty() ? std::nullopt : std::optional(experts.front());
@@ -445,6 +449,37 @@ class Loader {
       place.values.push_back(TRY(load("unembed_out", head, latent.value, latent.kv_rank)));
     }
     return Ok{};
+  }
+
+  Status load_groups(const Weight& weight, const WeightPart& part, LayerWeights& place) {
+    const StoredMatrix stored = TRY(find(weight, part));
+    const int rows = config_.compressed->group_rank;
+    for (int row = part.rows.begin; row < part.rows.end; row += rows) {
+      place.groups.push_back(TRY(pack(weight.name, {.stored = stored,
+                                                    .row_begin = row,
+                                                    .rows = rows,
+                                                    .columns = weight.columns,
+                                                    .steps = one_leaf(weight.columns)})));
+    }
+    count(weight, stored_bytes_of(stored, part.elements()));
+    give_back(stored);
+    return Ok{};
+  }
+
+  // Each token's experts in ascending order, as floats.
+  Result<Slice> load_router_table(const Weight& weight, const WeightPart& part) {
+    std::vector<float> experts = TRY(read_vector(weight, part));
+    const auto chosen = static_cast<size_t>(config_.experts.chosen);
+    const auto count = static_cast<float>(config_.experts.count);
+    for (size_t at = 0; at < experts.size(); at += chosen) {
+      const std::span<float> own = std::span(experts).subspan(at, chosen);
+      std::sort(own.begin(), own.end());
+      if (own.front() >= 0 && own.back() < count) continue;
+      return Error{ErrorCode::kCorrupt,
+                   fmt::format("the tensor {} gives token {} an expert that is not one of the {}",
+                               weight.name, at / chosen, config_.experts.count)};
+    }
+    return store_vector(experts);
   }
 
   static std::vector<LeafStep> one_leaf(int columns) {

@@ -27,6 +27,8 @@ struct LayerWeights {
   // latent to value.
   std::vector<MatrixId> absorb;
   std::vector<MatrixId> values;
+  // Compressed attention, for each of this rank's groups of heads: their results to one latent.
+  std::vector<MatrixId> groups;
   // The delta rule, for queries, keys and values: matrices (unless they are grouped), and weights
   // of convolutions as (taps, channels).
   std::array<MatrixId, 3> delta_inputs{};

@@ -23,8 +23,16 @@ std::string_view stack_of(const ModelConfig& config) {
 
 // Small matrices from which much depends.
 bool stays_whole(Role role) {
-  return role == Role::kIndexWeights || role == Role::kIndexPoolGate ||
-         role == Role::kAttentionStreams || role == Role::kFeedForwardStreams;
+  switch (role) {
+    case Role::kIndexWeights:
+    case Role::kIndexPoolGate:
+    case Role::kAttentionStreams:
+    case Role::kFeedForwardStreams:
+    case Role::kLastStreams:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -45,8 +53,8 @@ std::shared_ptr<const QuantisingSource> quantising_source(
     }
     if (stays_whole(weight.role)) options.bits_of.emplace(weight.name, 0);
     if (weight.role != Role::kRouter && weight.role != Role::kSharedScore) continue;
-    const bool is_sigmoid = config.layer(weight.layer).scores == RouterScores::kSigmoid;
-    options.bits_of.emplace(weight.name, is_sigmoid ? 0 : kRouterBits);
+    const bool is_softmax = config.layer(weight.layer).scores == RouterScores::kSoftmax;
+    options.bits_of.emplace(weight.name, is_softmax ? kRouterBits : 0);
   }
   return std::make_shared<const QuantisingSource>(std::move(source), std::move(options));
 }

@@ -79,6 +79,7 @@ Result<StoredMatrix> fp8_matrix(const ModuleTensors& module, MatrixShape shape,
   matrix.bits = 8;
   auto scales = TRY(module.find(".weight_scale_inv"));
   if (!scales) scales = TRY(module.find(".weight_scale"));
+  if (!scales) scales = TRY(module.find(".scale"));
   if (scales) {
     TRY(set_scales(*scales, shape, config, matrix));
   } else if (!config.method.empty()) {

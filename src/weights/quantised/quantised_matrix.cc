@@ -42,6 +42,7 @@ Result<StoredMatrix> read_matrix(const ModuleTensors& module, MatrixShape shape,
   if (weight.dtype == DType::kU8 && module.has(".weight_scale_2")) {
     return modelopt_fp4_matrix(module, shape);
   }
+  if (weight.dtype == DType::kI8 && module.has(".scale")) return deepseek_fp4_matrix(module, shape);
   return unknown_storage(weight);
 }
 

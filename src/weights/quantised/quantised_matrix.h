@@ -34,13 +34,15 @@ Result<StoredMatrix> plain_matrix(const TensorView& weight, MatrixShape shape);
 // mx.quantize: ".weight" U32 with ".scales", and ".biases" if affine.
 Result<StoredMatrix> mlx_matrix(const ModuleTensors& module, MatrixShape shape,
                                 const QuantisationConfig& config);
-// ".weight" F8_E4M3 with ".weight_scale_inv", ".weight_scale" or neither.
+// ".weight" F8_E4M3 with ".weight_scale_inv", ".weight_scale", ".scale" or none of them.
 Result<StoredMatrix> fp8_matrix(const ModuleTensors& module, MatrixShape shape,
                                 const QuantisationConfig& config);
 // compressed-tensors: ".weight_packed", integers in I32 or FP4 in U8.
 Result<StoredMatrix> packed_matrix(const ModuleTensors& module, MatrixShape shape);
 // modelopt: ".weight" U8 with two levels of scales.
 Result<StoredMatrix> modelopt_fp4_matrix(const ModuleTensors& module, MatrixShape shape);
+// DeepSeek V4's experts: ".weight" I8, two FP4 codes in each, with ".scale" F8_E8M0 by 32.
+Result<StoredMatrix> deepseek_fp4_matrix(const ModuleTensors& module, MatrixShape shape);
 // ".qweight", "qzeros", "scales" and perhaps "g_idx".
 Result<StoredMatrix> gptq_matrix(const ModuleTensors& module, MatrixShape shape,
                                  const QuantisationConfig& config);

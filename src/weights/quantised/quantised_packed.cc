@@ -170,6 +170,15 @@ Result<StoredMatrix> modelopt_fp4_matrix(const ModuleTensors& module, MatrixShap
   return fp4_matrix(TRY(module.get(".weight")), scales, shape, factor);
 }
 
+Result<StoredMatrix> deepseek_fp4_matrix(const ModuleTensors& module, MatrixShape shape) {
+  const TensorView scales = TRY(module.get(".scale"));
+  TensorView codes = TRY(module.get(".weight"));
+  TRY(expect_dtype(scales, DType::kF8E8M0));
+  TRY(expect_dtype(codes, DType::kI8));
+  codes.dtype = DType::kU8;  // two codes in a byte, whose sign means nothing
+  return fp4_matrix(codes, scales, shape, 1);
+}
+
 Result<StoredMatrix> gpt_oss_matrix(const ModuleTensors& module, MatrixShape shape,
                                     std::span<const int32_t> row_map) {
   TensorView blocks = TRY(module.get("_blocks"));

@@ -202,9 +202,12 @@ void fill_elements(std::span<std::byte> out, const RandomPart& part) {
   const size_t size = dtype_bytes(part.type);
   for (size_t i = 0; i < out.size() / size; ++i) {
     const double even = static_cast<double>(mixed(i) >> 11) * 0x1p-53;
-    const bool is_constant = part.content == RandomContent::kConstant;
-    store(&out[i * size], part.type,
-          is_constant ? part.value : static_cast<float>(kSpread * (2 * even - 1)));
+    float value = static_cast<float>(kSpread * (2 * even - 1));
+    if (part.content == RandomContent::kConstant) value = part.value;
+    if (part.content == RandomContent::kCount) {
+      value = static_cast<float>(i % static_cast<size_t>(part.value));
+    }
+    store(&out[i * size], part.type, value);
   }
 }
 
@@ -279,13 +282,18 @@ RandomLayout random_layout(const RandomFormat& format, int rows, int columns) {
 
 size_t random_unit_bytes(const RandomPart& part) {
   if (part.content == RandomContent::kBlocks) return gguf_block(part.gguf_type)->bytes;
-  return dtype_bytes(part.type);
+  const size_t element = dtype_bytes(part.type);
+  if (part.content == RandomContent::kCount) return element * static_cast<size_t>(part.value);
+  return element;
 }
 
 std::vector<std::byte> random_pattern(const RandomPart& part, size_t bytes) {
   LOCKSTEP_CHECK(bytes % random_unit_bytes(part) == 0);
   std::vector<std::byte> pattern(bytes);
-  if (part.content == RandomContent::kWeights || part.content == RandomContent::kConstant) {
+  const bool has_elements = part.content == RandomContent::kWeights ||
+                            part.content == RandomContent::kConstant ||
+                            part.content == RandomContent::kCount;
+  if (has_elements) {
     fill_elements(pattern, part);
     return pattern;
   }

@@ -18,6 +18,7 @@ enum class RandomContent {
   kFp8Codes,  // any E4M3 but NaN
   kWeights,   // elements of `type`, spread evenly around zero
   kConstant,  // elements of `type`, each `value`
+  kCount,     // elements of `type`: 0 to `value` - 1, again and again
   kBlocks,    // blocks of ggml with any codes and sane scales
 };
 

@@ -71,8 +71,13 @@ size_t hash_of(std::string_view name) {
   return static_cast<size_t>(Fnv().add(name).value());
 }
 
-const RandomPart& vector_part(std::string_view name) {
-  return name.find("norm") != std::string_view::npos ? kOnes : kZeros;
+RandomPart vector_part(const RandomTensor& tensor) {
+  if (tensor.numbers > 0) {
+    return {.content = RandomContent::kCount,
+            .type = DType::kBF16,
+            .value = static_cast<float>(tensor.numbers)};
+  }
+  return tensor.name.find("norm") != std::string::npos ? kOnes : kZeros;
 }
 
 void RandomSource::make(const RandomPart& part, size_t bytes) {
@@ -87,7 +92,7 @@ void RandomSource::make(const RandomPart& part, size_t bytes) {
 Status RandomSource::allocate() {
   for (const RandomTensor& tensor : tensors_) {
     if (tensor.is_vector) {
-      make(vector_part(tensor.name), static_cast<size_t>(tensor.rows) * 2);
+      make(vector_part(tensor), static_cast<size_t>(tensor.rows) * 2);
       continue;
     }
     const RandomLayout parts = layout(tensor);
@@ -155,8 +160,9 @@ Result<StoredMatrix> RandomSource::matrix(const MatrixRequest& request) const {
 }
 
 Result<StoredVector> RandomSource::vector(std::string_view name, int, int size) const {
-  const auto bytes = static_cast<size_t>(TRY(find(name, size, 1))->rows) * 2;
-  return StoredVector{DType::kBF16, view(vector_part(name), bytes, 0)};
+  const RandomTensor& tensor = *TRY(find(name, size, 1));
+  return StoredVector{DType::kBF16,
+                      view(vector_part(tensor), static_cast<size_t>(tensor.rows) * 2, 0)};
 }
 
 }  // namespace

@@ -13,13 +13,14 @@
 
 namespace lockstep {
 
-// A tensor of the source. Norms (names with "norm") are one, other vectors zero.
+// A tensor of the source. Norms (names with "norm") are one, other vectors zero, or numbers.
 struct RandomTensor {
   std::string name;
   int rows = 0;
   int columns = 0;
   bool is_vector = false;
   bool is_never_quantised = false;  // BF16 in quantised formats, like a router
+  int numbers = 0;  // of a vector of integers: 0 to `numbers` - 1, at most 256; 0: it is none
 };
 
 // "bf16", "mlx4", "q4_k"..., for messages and help.

@@ -20,6 +20,13 @@ Result<TensorView> part_of_stack(TensorView tensor, int stack_index) {
   return tensor;
 }
 
+TensorView whole_stack(TensorView tensor) {
+  if (tensor.shape.size() < 3) return tensor;
+  tensor.shape[1] *= tensor.shape[0];
+  tensor.shape.erase(tensor.shape.begin());
+  return tensor;
+}
+
 }  // namespace
 
 Result<std::optional<TensorView>> ModuleTensors::find(std::string_view suffix) const {
@@ -28,6 +35,7 @@ Result<std::optional<TensorView>> ModuleTensors::find(std::string_view suffix) c
     if (tensor.error().code != ErrorCode::kNotFound) return tensor.error();
     return std::optional<TensorView>();
   }
+  if (stack_index_ == kWholeStack) return std::optional(whole_stack(*tensor.value()));
   if (stack_index_ < 0) return std::optional(*tensor.value());
   return std::optional(TRY(part_of_stack(*tensor.value(), stack_index_)));
 }

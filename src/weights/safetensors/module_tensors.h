@@ -17,7 +17,9 @@ namespace lockstep {
 class ModuleTensors {
  public:
   // With a `stack_index`, the first dimension of every tensor counts the matrices of a stack, and
-  // find() returns that matrix's part.
+  // find() returns that matrix's part, or with kWholeStack all of them as one matrix, whose rows
+  // are those of the first one, then those of the second one, and so on.
+  static constexpr int kWholeStack = -2;
   ModuleTensors(const Checkpoint& checkpoint, std::string stem, int stack_index = -1)
       : checkpoint_(checkpoint), stem_(std::move(stem)), stack_index_(stack_index) {}
 

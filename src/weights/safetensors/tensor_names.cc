@@ -19,6 +19,8 @@ constexpr Naming kNamings[] = {
     {"model.", "language_model."},        // "language_model.layers.0"
     {"model.", ""},                       // "layers.0"
 };
+// DeepSeek V4's own names: "layers.0", with these for what no layer has.
+constexpr Naming kDeepseekNames[] = {{"model.embed_tokens", "embed"}, {"lm_head", "head"}};
 
 std::string join(std::string_view a, std::string_view b, std::string_view c = "") {
   return std::string(a).append(b).append(c);
@@ -31,8 +33,9 @@ std::string renamed(std::string_view stem, std::string_view asked, std::string_v
   return join(stored, stem.substr(asked.size()));
 }
 
-// MLX's own name for what GLM-5.3 publishes under one with this ending.
-std::optional<std::string> glm_name(std::string_view name) {
+// MLX's own name for what is published under one with this ending: streams and recurrent layers of
+// GLM-5.3, streams, routers and shared experts of DeepSeek V4.
+std::optional<std::string> mlx_name(std::string_view name) {
   constexpr Naming kEndings[] = {
       {".hc_attn_fn", ".attn_hc.fn"},
       {".hc_attn_base", ".attn_hc.base"},
@@ -40,6 +43,13 @@ std::optional<std::string> glm_name(std::string_view name) {
       {".hc_ffn_fn", ".ffn_hc.fn"},
       {".hc_ffn_base", ".ffn_hc.base"},
       {".hc_ffn_scale", ".ffn_hc.scale"},
+      {".hc_head_fn", ".hc_head.fn"},
+      {".hc_head_base", ".hc_head.base"},
+      {".hc_head_scale", ".hc_head.scale"},
+      {".ffn.gate.bias", ".ffn.gate.e_score_correction_bias"},
+      {".shared_experts.w1", ".shared_experts.gate_proj"},
+      {".shared_experts.w2", ".shared_experts.down_proj"},
+      {".shared_experts.w3", ".shared_experts.up_proj"},
       {".self_attn.f_a_proj", ".self_attn.forget_gate.f_a_proj"},
       {".self_attn.f_b_proj", ".self_attn.forget_gate.f_b_proj"},
       {".self_attn.A_log", ".self_attn.forget_gate.A_log"},
@@ -59,14 +69,14 @@ std::string draft_name(std::string_view module) {
   return join("mtp.0.", is_own ? "" : "block.", module);
 }
 
-// MLX's own names for modules of Kimi Linear.
+// MLX's own names, for modules of Kimi Linear and those above.
 void add_mlx_names(std::vector<std::string>& stems) {
   constexpr std::string_view kExperts = ".block_sparse_moe.", kConvolution = "_conv1d";
   constexpr std::string_view kRouter = ".gate";
   const size_t count = stems.size();
   for (size_t i = 0; i < count; ++i) {
     std::string stem = stems[i];
-    if (const auto other = glm_name(stem)) stems.push_back(*other);
+    if (const auto other = mlx_name(stem)) stems.push_back(*other);
     if (stem.ends_with(kConvolution)) {
       stem.resize(stem.size() - kConvolution.size());
       stems.push_back(stem + "_conv.conv");
@@ -109,6 +119,7 @@ TensorNames::TensorNames(std::span<const TensorView> tensors) {
     stored_prefix_ = naming.stored;
     break;
   }
+  if (has_prefix(tensors, join(kDeepseekNames[0].stored, "."))) asked_prefix_ = kModel;
   find_draft_layer(tensors);
 }
 
@@ -128,10 +139,6 @@ std::string TensorNames::layer_prefix(int layer) const {
                  stored_prefix_);
 }
 
-std::optional<std::string> TensorNames::other_vector(std::string_view name) {
-  return glm_name(name);
-}
-
 std::optional<JoinedStem> TensorNames::joined_convolution(std::string_view stem) {
   constexpr std::string_view kParts[] = {"q_conv1d", "k_conv1d", "v_conv1d"};
   for (size_t part = 0; part < std::size(kParts); ++part) {
@@ -149,6 +156,9 @@ std::vector<std::string> TensorNames::stored(std::string_view stem) const {
   }
   std::string other = renamed(stem, asked_prefix_, stored_prefix_);
   if (other != stem) stems.push_back(std::move(other));
+  for (const Naming& own : kDeepseekNames) {
+    if (stem == own.asked) stems.emplace_back(own.stored);
+  }
   add_mlx_names(stems);
   return stems;
 }
@@ -170,7 +180,7 @@ std::vector<std::string> expert_stack_stems(std::string_view stem, int stack_ind
 
 bool is_bare_matrix(std::string_view stem) {
   return stem.ends_with(".hc_attn_fn") || stem.ends_with(".hc_ffn_fn") ||
-         stem.ends_with(".index_kpool_compress_gate");
+         stem.ends_with(".hc_head_fn") || stem.ends_with(".index_kpool_compress_gate");
 }
 
 std::optional<FusedExpertStem> fused_expert_stem(std::string_view stem, int stack_index) {

@@ -33,10 +33,8 @@ class TensorNames {
   // Determines the naming from the embedding's name.
   explicit TensorNames(std::span<const TensorView> tensors);
 
-  // The possible stems of `stem` in the checkpoint, the likeliest first.
+  // The possible stems of `stem` in the checkpoint, the likeliest first; also of a whole name.
   std::vector<std::string> stored(std::string_view stem) const;
-  // Another whole name of a vector, whose last part differs.
-  static std::optional<std::string> other_vector(std::string_view name);
   // MLX joins the convolutions of queries, keys and values.
   static std::optional<JoinedStem> joined_convolution(std::string_view stem);
 

@@ -49,6 +49,17 @@ bool is_row(std::span<const int64_t> shape, int size, std::string_view suffix) {
   return count == size && (long_ones <= 1 || is_convolution || is_table);
 }
 
+// DeepSeek V4's experts of each token id.
+bool is_table_of_integers(const TensorView& tensor, std::string_view suffix) {
+  return suffix == ".tid2eid" && (tensor.dtype == DType::kI64 || tensor.dtype == DType::kI32);
+}
+
+Result<StoredVector> row_of(const TensorView& tensor, int size, std::string_view suffix) {
+  if (!is_table_of_integers(tensor, suffix)) TRY(expect_float(tensor));
+  if (!is_row(tensor.shape, size, suffix)) TRY(expect_shape(tensor, {size}));
+  return StoredVector{tensor.dtype, tensor.bytes};
+}
+
 // The shape of an expert in a stack of all gates' rows and then all ups', or of down projections.
 std::vector<int64_t> stacked_shape(const FusedExpertStem& fused, const MatrixRequest& request) {
   const int64_t halves = fused.rows == FusedExpertStem::Rows::kAll ? 1 : 2;
@@ -117,10 +128,7 @@ Result<StoredVector> SafetensorsSource::vector(std::string_view name, int stack_
   LOCKSTEP_CHECK(size > 0);
   const auto [stem, suffix] = split_name(name);
   if (const auto module = find_module(stem, stack_index, std::span(&suffix, 1), 1)) {
-    const TensorView tensor = TRY(module->get(suffix));
-    TRY(expect_float(tensor));
-    if (!is_row(tensor.shape, size, suffix)) TRY(expect_shape(tensor, {size}));
-    return StoredVector{tensor.dtype, tensor.bytes};
+    return row_of(TRY(module->get(suffix)), size, suffix);
   }
   if (suffix == ".bias") {
     if (const auto fused = find_fused(stem, stack_index, kFusedBias)) {
@@ -128,8 +136,8 @@ Result<StoredVector> SafetensorsSource::vector(std::string_view name, int stack_
     }
   }
   if (const auto joined = find_joined(stem, suffix)) return joined_vector(*joined, suffix, size);
-  const auto other = TensorNames::other_vector(name);
-  return other ? vector(*other, stack_index, size) : Result<StoredVector>(no_tensor(name));
+  if (const TensorView* bare = find_bare(name)) return row_of(*bare, size, suffix);
+  return no_tensor(name);
 }
 
 Result<StoredVector> SafetensorsSource::joined_vector(const JoinedStem& joined,
@@ -173,8 +181,7 @@ bool SafetensorsSource::has(std::string_view name, int stack_index) const {
   }
   if (find_module(stem, stack_index, std::span(&suffix, 1), 1)) return true;
   if (suffix == ".bias" && find_fused(stem, stack_index, kFusedBias)) return true;
-  const auto other = TensorNames::other_vector(name);
-  return other && has(*other, stack_index);
+  return find_bare(name) != nullptr;
 }
 
 // The module that has a tensor with one of `suffixes`. `rank` is the tensor's own: with one
@@ -191,7 +198,9 @@ std::optional<ModuleTensors> SafetensorsSource::find_module(
     if (const auto suffix = present_suffix(alone); suffix != suffixes.end()) {
       const auto tensor = checkpoint_->tensor(alone.name(*suffix));
       const bool is_stack = tensor.ok() && tensor.value()->shape.size() == rank + 1;
-      return ModuleTensors(*checkpoint_, std::move(stored), is_stack ? stack_index : -1);
+      const bool is_whole = rank == 2 && stack_index < 0;
+      const int index = is_whole ? ModuleTensors::kWholeStack : stack_index;
+      return ModuleTensors(*checkpoint_, std::move(stored), is_stack ? index : -1);
     }
     for (std::string& stack : expert_stack_stems(stored, stack_index)) {
       ModuleTensors stacked(*checkpoint_, std::move(stack), stack_index);
@@ -210,7 +219,8 @@ std::optional<JoinedStem> SafetensorsSource::find_joined(std::string_view stem,
   return std::nullopt;
 }
 
-// A matrix that is stored by the name of its module alone.
+// A tensor that is stored by this name alone: a matrix by that of its module, or a vector that is
+// in no module.
 const TensorView* SafetensorsSource::find_bare(std::string_view stem) const {
   for (const std::string& stored : names_.stored(stem)) {
     const auto tensor = checkpoint_->tensor(stored);

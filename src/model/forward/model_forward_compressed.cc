@@ -1,0 +1,254 @@
+// The part of the forward pass specific to compressed attention: the one key of each position, the
+// entries that stand for several positions, and the results of heads, which go through a latent of
+// their group. Keys and entries are whole on every rank. Source: DeepSeek's inference/model.py.
+#include <algorithm>
+
+#include "model/forward/model.h"
+
+namespace lockstep {
+
+// The weights and places of entries, of attention or of its index.
+struct Model::EntryParts {
+  Role values;
+  Role gates;
+  Role bias;
+  Role norm;
+  int dim;
+  int parts;
+  LayerPages inputs;
+};
+
+size_t Model::pool_kind(int layer) const {
+  const std::vector<int>& pools = config_.compressed->pools;
+  const auto found = std::find(pools.begin(), pools.end(), config_.layer(layer).pool);
+  return static_cast<size_t>(found - pools.begin());
+}
+
+// A token completes an entry if its position is the last of a pool. The entry is in the token's
+// page, the first of it that is in none before (CompressedAttention in device/operations.h).
+void Model::list_entries(const Batch& batch) {
+  if (!config_.compressed) return;
+  for (size_t kind = 0; kind < entries_.size(); ++kind) {
+    ListedEntries& list = entries_[kind];
+    for (auto* words :
+         {&list.token, &list.last, &list.first, &list.list_offsets, &list.page, &list.slot}) {
+      words->clear();
+    }
+    const int pool = config_.compressed->pools[kind];
+    const int slots = std::max(1, kPagePositions / pool);
+    for (size_t i = 0; i < batch.tokens.size(); ++i) {
+      const int32_t position = batch.positions[i];
+      if ((position + 1) % pool != 0) continue;
+      const int32_t in_list = batch.list_offsets[i] + position / kPagePositions;
+      list.token.push_back(static_cast<int32_t>(i));
+      list.last.push_back(position);
+      list.first.push_back(position + 1 - pool);
+      list.list_offsets.push_back(batch.list_offsets[i]);
+      list.page.push_back(batch.page_lists[static_cast<size_t>(in_list)]);
+      list.slot.push_back(position / pool % slots);
+    }
+  }
+}
+
+void Model::skip_entries(int begin, int tokens, BatchHalf& half) const {
+  for (Slice* word : {&half.token_ids, &half.last_entry}) {
+    word->offset += static_cast<size_t>(begin);
+  }
+  for (Slice* table : {&half.rope_back, &half.other_rope_back}) {
+    table->offset += static_cast<size_t>(begin) * static_cast<size_t>(config_.rotary_dims);
+  }
+  for (size_t kind = 0; kind < entries_.size(); ++kind) {
+    const std::vector<int32_t>& of = entries_[kind].token;
+    const auto first = std::lower_bound(of.begin(), of.end(), begin);
+    const auto last = std::lower_bound(first, of.end(), begin + tokens);
+    half.entries[kind].skip(static_cast<int>(first - of.begin()), config_.rotary_dims);
+    half.entries[kind].count = static_cast<int>(last - first);
+  }
+}
+
+void Model::write_entries(const Batch& batch) {
+  device_.write_ints(buffers_.token_ids, batch.tokens);
+  last_entry_.clear();
+  for (const int32_t position : batch.positions) {
+    last_entry_.push_back((position + 1) / config_.indexer.pool - 1);
+  }
+  device_.write_ints(buffers_.last_entry, last_entry_);
+  for (size_t kind = 0; kind < entries_.size(); ++kind) {
+    const ListedEntries& list = entries_[kind];
+    const EntryBuffers& to = buffers_.entries[kind];
+    device_.write_ints(to.last, list.last);
+    device_.write_ints(to.list_offsets, list.list_offsets);
+    device_.write_ints(to.page, list.page);
+    device_.write_ints(to.slot, list.slot);
+    write_rope(list.first, frequencies_, to.rope);
+  }
+}
+
+void Model::compressed_attention(int layer, BatchHalf& half) {
+  project_compressed(layer, half);
+  if (config_.layer(layer).pool > 0) make_entries(layer, half);
+  if (is_choosing(layer)) choose_positions(layer, half);
+  attend_compressed(layer, half);
+}
+
+// Each head's query is normed without weights. The last dimensions of queries and keys turn.
+void Model::project_compressed(int layer, const BatchHalf& half) {
+  const LayerWeights& weights = layer_weights(layer);
+  const LayerTraits& traits = config_.layer(layer);
+  const int head_dim = traits.head_dim, rope = config_.latent.rope;
+  const int heads = cut_.heads(rank_).size();
+  const auto norm = [&](Slice x, Slice weight, int rows, int columns) {
+    device_.queue(RmsNorm{x, weight, rows, columns, config_.norm_epsilon, x, columns});
+  };
+  const auto rotate = [&](Slice x, int count) {
+    const Slice table = traits.has_other_rope ? half.other_rope : half.rope;
+    device_.queue(RotatePairs{x, head_dim, head_dim - rope, table, half.tokens, count, rope, x,
+                              head_dim, head_dim - rope});
+  };
+  device_.queue(Matmul{half.normed,
+                       half.tokens,
+                       {{weights.matrix(Role::kQueryDown), half.query_latent},
+                        {weights.matrix(Role::kSharedKey), half.key}},
+                       2});
+  norm(half.query_latent, weights.vector(Role::kQueryDownNorm), half.tokens,
+       config_.latent.query_rank);
+  norm(half.key, weights.vector(Role::kSharedKeyNorm), half.tokens, head_dim);
+  device_.queue(Matmul{half.query_latent,
+                       half.tokens,
+                       {{weights.matrix(Role::kQuery), half.query},
+                        {weights.matrix(Role::kIndexQuery), half.index_query}},
+                       is_choosing(layer) ? 2 : 1});
+  norm(half.query, half.ones, half.tokens * heads, head_dim);
+  rotate(half.query, heads);
+  rotate(half.key, 1);
+  store_values(state_.layers[static_cast<size_t>(layer)], half.key, head_dim, half);
+}
+
+void Model::store_values(const LayerPages& pages, Slice rows, int columns, const BatchHalf& half) {
+  device_.queue(StoreRows{.pages = pages,
+                          .rows = rows,
+                          .rows_stride = columns,
+                          .page = half.page,
+                          .slot = half.slot,
+                          .tokens = half.tokens});
+}
+
+// Entries are made of what is stored, so that their bits do not depend on how many of a pool's
+// positions are in one batch; one that a wrong guess completed is made again.
+void Model::make_entries(int layer, const BatchHalf& half) {
+  const auto index = static_cast<size_t>(layer);
+  const StateTraits& state = config_.layer(layer).state;
+  const EntryBuffers& entries = half.entries[pool_kind(layer)];
+  queue_entries(layer,
+                {Role::kEntryValues, Role::kEntryGates, Role::kEntryBias, Role::kEntryNorm,
+                 state.entries.dim, state.entries.parts, state_.entry_inputs[index]},
+                half);
+  if (entries.count > 0) {
+    device_.queue(StoreRows{.pages = state_.entries[index],
+                            .rows = half.entry_rows,
+                            .rows_stride = state.entries.dim,
+                            .page = entries.page,
+                            .slot = entries.slot,
+                            .tokens = entries.count});
+  }
+  if (!config_.layer(layer).has_index()) return;
+  queue_entries(
+      layer,
+      {Role::kIndexEntryValues, Role::kIndexEntryGates, Role::kIndexEntryBias,
+       Role::kIndexEntryNorm, state.index.dim, state.index.parts, state_.index_inputs[index]},
+      half);
+  if (entries.count > 0) {
+    device_.queue(StoreKv{.pages = state_.indexes[index],
+                          .keys = half.entry_rows,
+                          .values = half.entry_rows,
+                          .keys_stride = state.index.dim,
+                          .values_stride = state.index.dim,
+                          .page = entries.page,
+                          .slot = entries.slot,
+                          .tokens = entries.count});
+  }
+  if (!is_choosing(layer)) return;
+  device_.queue(Matmul{half.normed,
+                       half.tokens,
+                       {{layer_weights(layer).matrix(Role::kIndexWeights), half.index_weights}}});
+}
+
+// Leaves the entries that the tokens complete in `entry_rows`, normed and turned.
+void Model::queue_entries(int layer, const EntryParts& parts, const BatchHalf& half) {
+  const LayerWeights& weights = layer_weights(layer);
+  const EntryBuffers& entries = half.entries[pool_kind(layer)];
+  const int width = parts.parts * parts.dim, rope = config_.latent.rope;
+  device_.queue(Matmul{half.normed,
+                       half.tokens,
+                       {{weights.matrix(parts.values), half.entry_values},
+                        {weights.matrix(parts.gates), half.entry_gates}},
+                       2});
+  Slice to = half.entry_inputs;
+  for (const Slice from : {half.entry_values, half.entry_gates}) {
+    device_.queue(CopyColumns{.input = from,
+                              .count = half.tokens,
+                              .columns = width,
+                              .output = to,
+                              .output_stride = 2 * width});
+    to.offset += static_cast<size_t>(width);
+  }
+  store_values(parts.inputs, half.entry_inputs, 2 * width, half);
+  if (entries.count == 0) return;
+  device_.queue(Compress{.inputs = parts.inputs,
+                         .bias = weights.vector(parts.bias),
+                         .last = entries.last,
+                         .page_lists = half.page_lists,
+                         .list_offsets = entries.list_offsets,
+                         .entries = entries.count,
+                         .pool = config_.layer(layer).pool,
+                         .overlaps = parts.parts == 2,
+                         .columns = parts.dim,
+                         .output = half.entry_rows});
+  device_.queue(RmsNorm{half.entry_rows, weights.vector(parts.norm), entries.count, parts.dim,
+                        config_.norm_epsilon, half.entry_rows, parts.dim});
+  device_.queue(RotatePairs{half.entry_rows, parts.dim, parts.dim - rope, entries.rope,
+                            entries.count, 1, rope, half.entry_rows, parts.dim, parts.dim - rope});
+}
+
+// The values had turned: the results turn back.
+void Model::attend_compressed(int layer, const BatchHalf& half) {
+  const LayerWeights& weights = layer_weights(layer);
+  const LayerTraits& traits = config_.layer(layer);
+  const auto index = static_cast<size_t>(layer);
+  const int heads = cut_.heads(rank_).size(), rope = config_.latent.rope;
+  const int heads_of_group = config_.heads / config_.compressed->groups;
+  device_.queue(
+      CompressedAttention{.rows = state_.layers[index],
+                          .entries = state_.entries[index],
+                          .pool = traits.pool,
+                          .query = half.query,
+                          .positions = half.positions,
+                          .page_lists = half.page_lists,
+                          .list_offsets = half.list_offsets,
+                          .pages_reached = pages_reached_,
+                          .tokens = half.tokens,
+                          .heads = heads,
+                          .window = traits.window,
+                          .scale = config_.attention_scale,
+                          .has_sinks = traits.has(Role::kSinks),
+                          .sinks = weights.vector(Role::kSinks),
+                          .output = half.mixed,
+                          .chosen = is_choosing(layer) ? config_.indexer.chosen_entries() : 0,
+                          .mask = half.mask,
+                          .mask_words = half.index_pages * kMaskWordsOfPage});
+  const int first = traits.head_dim - rope;
+  const Slice back = traits.has_other_rope ? half.other_rope_back : half.rope_back;
+  device_.queue(RotatePairs{half.mixed, traits.head_dim, first, back, half.tokens, heads, rope,
+                            half.mixed, traits.head_dim, first});
+  device_.queue(HeadMatmul{.matrices = &weights.groups,
+                           .input = half.mixed,
+                           .input_stride = heads_of_group * traits.head_dim,
+                           .tokens = half.tokens,
+                           .output = half.group_latents,
+                           .output_stride = config_.compressed->group_rank});
+  device_.queue(Matmul{half.group_latents,
+                       half.tokens,
+                       {{weights.matrix(Role::kAttentionOut), {half.partials, 0}}}});
+}
+
+}  // namespace lockstep
