@@ -66,10 +66,22 @@ TEST_CASE("DeepSeek V4's layers have a window, entries of two lengths, and given
       {"index_head_dim", 32, "\"index_head_dim\" is 32, it must be at least"},
       {"index_topk", nullptr, "\"index_topk\" is missing"},
       {"scoring_func", "sigmoid", "\"scoring_func\": \"sigmoid\" is not supported"},
-      {"head_dim", 1024, "\"head_dim\" is 1024"}};
+      {"head_dim", 1024, "\"head_dim\" is 1024"},
+      {"rotary_dim", 32, "contradicts \"qk_rope_head_dim\", which is 64"},
+      {"partial_rotary_factor", 0.5, "contradicts \"qk_rope_head_dim\", which is 64"}};
   check_refusals(sound, refusals);
+}
+
+TEST_CASE("DeepSeek V4's turning part of a head may be said twice, its pools are of few lengths") {
+  const JsonObject sound =
+      parse_json(find_known_shape("deepseek-v4-flash")->config).value().as_object();
+  JsonObject part = sound;  // of the head, as Hugging Face transformers writes it
+  part["partial_rotary_factor"] = 0.125;
+  const auto same = parse_config(dump_json(part));
+  REQUIRE_MESSAGE(same.ok(), same.error().message);
+  CHECK((same.value().rotary_dims == 64 && same.value().latent.rows() == 0));
   JsonObject many = sound;
-  many["compress_ratios"] = ratios(3, 2);
+  many["compress_ratios"].as_array()[3] = 2;
   for (const int pool : {8, 16, 32}) {
     many["compress_ratios"].as_array()[static_cast<size_t>(pool)] = pool;
   }

@@ -111,9 +111,10 @@ Status read_options(const Json& file, ModelConfig& config) {
     return unsupported(
         fmt::format("\"attention_bias\": true is not supported for {}", architecture.name));
   }
-  const bool turns_parts = is_latent(config) || config.compressed;  // of heads
-  const int head_dim = turns_parts ? config.latent.rope : config.head_dim;
-  config.rotary_dims = config.full ? head_dim : TRY(read_rotary_dims(file, head_dim));
+  const int head_dim = is_latent(config) ? config.latent.rope : config.head_dim;
+  if (!config.compressed) {
+    config.rotary_dims = config.full ? head_dim : TRY(read_rotary_dims(file, head_dim));
+  }
   const Json* cap = find(file, "final_logit_softcapping");
   if (cap && !cap->is_null()) {
     config.logit_cap =

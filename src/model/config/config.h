@@ -34,8 +34,8 @@ struct LatentConfig {
   int value = 0;
   float norm_epsilon = 0;  // of both latents' norms
 
-  // The rows of both projections to the latents.
-  int rows() const { return query_rank + kv_rank + rope; }
+  // The rows of both projections to the latents; 0 without latent attention.
+  int rows() const { return kv_rank > 0 ? query_rank + kv_rank + rope : 0; }
 };
 
 // The index of sparse attention: a token attends to the `chosen` best of the positions so far, or

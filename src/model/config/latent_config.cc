@@ -139,6 +139,19 @@ Status read_chooser(const Json& file, ModelConfig& config) {
                   indexer.head_dim, config.latent.rope));
 }
 
+// All of "qk_rope_head_dim" turns. Files may say it again, as a number or as a part of the head.
+Status read_turning_dims(const Json& file, ModelConfig& config) {
+  config.rotary_dims = config.latent.rope;
+  const int64_t dims = TRY(get_int(file, "rotary_dim")).value_or(config.rotary_dims);
+  const double part = TRY(positive(file, "partial_rotary_factor", 1.0));
+  const bool is_same = part == 1 || part * config.head_dim == config.rotary_dims;
+  if (dims == config.rotary_dims && is_same) return Ok{};
+  return unsupported(
+      fmt::format("\"rotary_dim\" or \"partial_rotary_factor\" contradicts \"qk_rope_head_dim\", "
+                  "which is {}",
+                  config.rotary_dims));
+}
+
 Status read_given_experts(const Json& file, ModelConfig& config) {
   const int64_t given = TRY(get_int(file, "num_hash_layers")).value_or(0);
   if (given < 0 || given > config.layers) {
@@ -225,6 +238,7 @@ Status read_compressed(const Json& file, ModelConfig& config) {
     return corrupt(fmt::format("\"qk_rope_head_dim\" is {}, it must be even and at most {}",
                                latent.rope, config.head_dim));
   }
+  TRY(read_turning_dims(file, config));
   config.compressed.emplace();
   config.compressed->window_theta = TRY(positive(file, "rope_theta", 10000));
   TRY(read_groups(file, config));

@@ -473,8 +473,13 @@ class Loader {
     const auto count = static_cast<float>(config_.experts.count);
     for (size_t at = 0; at < experts.size(); at += chosen) {
       const std::span<float> own = std::span(experts).subspan(at, chosen);
-      std::sort(own.begin(), own.end());
-      if (own.front() >= 0 && own.back() < count) continue;
+      const bool are_experts = std::all_of(own.begin(), own.end(), [&](float expert) {
+        return expert >= 0 && expert < count && expert == std::trunc(expert);  // not a NaN
+      });
+      if (are_experts) {
+        std::sort(own.begin(), own.end());
+        continue;
+      }
       return Error{ErrorCode::kCorrupt,
                    fmt::format("the tensor {} gives token {} an expert that is not one of the {}",
                                weight.name, at / chosen, config_.experts.count)};
