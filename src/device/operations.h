@@ -10,6 +10,7 @@
 
 #include "device/activation.h"
 #include "device/attention_operations.h"
+#include "device/router_form.h"
 #include "device/slice.h"
 #include "kernels/kernels.h"
 
@@ -241,13 +242,6 @@ struct Cap {
   bool operator==(const Cap&) const = default;
 };
 
-// The form that a router's products take before the choice.
-enum class RouterForm : uint8_t {
-  kSoftmax,       // over all experts
-  kSigmoid,       // of each
-  kRootSoftplus,  // sqrt(log(1 + exp(x))) of each, and 0 below -86
-};
-
 // Chooses the experts of each token from the router's scores (tokens, experts).
 struct Route {
   Slice scores;  // undefined afterwards
@@ -269,6 +263,7 @@ struct Route {
   Slice output;   // int32 (tokens, chosen): ascending expert numbers
   Slice weights;  // (tokens, chosen)
 
+  bool has_bias() const { return form != RouterForm::kSoftmax && !has_given; }
   bool operator==(const Route&) const = default;
 };
 

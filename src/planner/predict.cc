@@ -68,24 +68,6 @@ double covered_of(const ModelConfig& config, const LayerTraits& layer, double po
   return indexer.chosen > 0 ? std::min<double>(indexer.first_choosing(), positions) : positions;
 }
 
-// A layer with compressed attention reads the rows of its window, its entries or the chosen ones,
-// and then the index's keys of all; `unit` is the bytes of a key and a value.
-void add_compressed(const ModelConfig& config, KvKind kv, const LayerTraits& layer, double unit,
-                    double positions, Reached& sum) {
-  const double rows = std::min<double>(layer.window, positions);
-  const auto row_bytes = static_cast<double>(page_head_stride(kv, layer.state.key_dim));
-  double entries = layer.pool > 0 ? positions / layer.pool : 0;
-  if (layer.has_index() && entries > config.indexer.chosen_entries()) {
-    sum.stored += entries * layer.state.index.dim * sizeof(float) / unit;
-    sum.indexed += entries;
-    entries = config.indexer.chosen_entries();
-  }
-  sum.stored +=
-      (rows * row_bytes / kPagePositions + entries * layer.state.entries.dim * sizeof(float)) /
-      unit;
-  sum.computed += rows + entries;
-}
-
 Reached reached(const GroupView& group, const StageView& stage, double positions) {
   const StateTraits& first = group.facts.config.attention_layer().state;
   Reached sum;
@@ -93,9 +75,12 @@ Reached reached(const GroupView& group, const StageView& stage, double positions
     const LayerTraits& traits = group.facts.config.layer(layer);
     if (traits.is_recurrent()) continue;
     if (traits.is_compressed()) {
-      const double unit =
+      const CompressedReads<double> reads(group.facts.config, traits, positions);
+      const double key_and_value =  // bytes
           2.0 * static_cast<double>(page_head_stride(group.kv, first.key_dim)) / kPagePositions;
-      add_compressed(group.facts.config, group.kv, traits, unit, positions, sum);
+      sum.stored += reads.bytes(group.kv, traits.state) / key_and_value;
+      sum.computed += reads.rows + reads.entries;
+      sum.indexed += reads.keys;
       continue;
     }
     const double covered = covered_of(group.facts.config, traits, positions);

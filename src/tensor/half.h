@@ -26,25 +26,19 @@ inline float float_of_f16(uint16_t bits) {
   return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
+template <class Number>
+Number load_number(const std::byte* data, size_t index) {
+  Number value;
+  std::memcpy(&value, data + index * sizeof(Number), sizeof(Number));
+  return value;
+}
+
 // The value of element `index` of a stored array, which need not be aligned.
 inline float load_element(const std::byte* data, DType dtype, size_t index) {
-  if (dtype == DType::kF32) {
-    float value;
-    std::memcpy(&value, data + index * 4, 4);
-    return value;
-  }
-  if (dtype == DType::kI32) {
-    int32_t value;
-    std::memcpy(&value, data + index * 4, 4);
-    return static_cast<float>(value);
-  }
-  if (dtype == DType::kI64) {
-    int64_t value;
-    std::memcpy(&value, data + index * 8, 8);
-    return static_cast<float>(value);
-  }
-  uint16_t bits;
-  std::memcpy(&bits, data + index * 2, 2);
+  if (dtype == DType::kF32) return load_number<float>(data, index);
+  if (dtype == DType::kI32) return static_cast<float>(load_number<int32_t>(data, index));
+  if (dtype == DType::kI64) return static_cast<float>(load_number<int64_t>(data, index));
+  const auto bits = load_number<uint16_t>(data, index);
   return dtype == DType::kF16 ? float_of_f16(bits) : float_of_bf16(bits);
 }
 

@@ -85,6 +85,22 @@ TEST_CASE("one token with an infinite logit is enough, on whichever rank") {
   }
 }
 
+TEST_CASE("a table of experts that names one that is not there is refused") {
+  const auto error_with = [](size_t at, int64_t expert) {
+    ModelCopy copy(golden_folder("deepseekv4-bf16"));
+    const std::string bytes(reinterpret_cast<const char*>(&expert), sizeof expert);
+    copy.overwrite("layers.1.ffn.gate.tid2eid", at * sizeof expert, bytes);
+    return load_error(copy);
+  };
+  const std::string refusal =
+      "the tensor model.layers.1.ffn.gate.tid2eid gives token 2 an expert "
+      "that is not one of the 8";
+  CHECK(error_with(7, 8) == refusal);  // three of each token
+  CHECK(error_with(8, -1) == refusal);
+  CHECK(error_with(6, int64_t{1} << 40) == refusal);
+  CHECK(error_with(7, 0).empty());  // perhaps twice
+}
+
 TEST_CASE("a NaN among 8-bit floats is detected while a checkpoint is read") {
   for (const char* nan : {"\x7f", "\xff"}) {
     ModelCopy copy(golden_folder("ministral3-fp8"));

@@ -156,6 +156,7 @@ struct Case {
   Overlap overlap = Overlap::kAuto;
   std::string cache_folder{};  // where pages of state would be saved, given time
   bool has_draft_layer = false;
+  const char* golden = "mtp-glm4moe-bf16";  // the case with a draft layer
 };
 
 // Turns the counting on and off at given tokens of the first sequence, in the leader's step.
@@ -206,7 +207,7 @@ EngineOptions options_of(const Case& of) {
                   .batch_tokens_max = 16};
   options.overlap = of.overlap;
   if (of.has_draft_layer) {
-    options.spec.model = sources + "/tests/data/golden/mtp-glm4moe-bf16";
+    options.spec.model = sources + "/tests/data/golden/" + of.golden;
     options.spec.draft_layer = true;
     options.layer_guesses = kGuesses;
   }
@@ -310,6 +311,14 @@ int check_all() {
                              .sampling = sampling,
                              .has_draft_layer = true});
       }
+      is_fine &= run_case({.name = "compressed attention",
+                           .link = link,
+                           .ranks = ranks,
+                           .threads = 1,
+                           .has_prompt = true,
+                           .sampling = greedy,
+                           .has_draft_layer = true,
+                           .golden = "deepseekv4-bf16"});
     }
   }
   std::filesystem::remove_all(folder);

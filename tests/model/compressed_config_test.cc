@@ -29,7 +29,7 @@ TEST_CASE("DeepSeek V4's layers have a window, entries of two lengths, and given
   CHECK((choosing.has(Role::kIndexEntryNorm) && !all.has(Role::kIndexEntryNorm)));
   CHECK((choosing.state.entries.input_dim() == 2048 && all.state.entries.input_dim() == 1024));
   CHECK((choosing.state.entries.slots() == 16 && all.state.entries.slots() == 1));
-  CHECK((choosing.are_given && !all.are_given && all.has(Role::kRouterBias)));
+  CHECK((choosing.has_given_experts && !all.has_given_experts && all.has(Role::kRouterBias)));
   CHECK((choosing.has(Role::kRouterTable) && !choosing.has(Role::kRouterBias)));
   CHECK((config.indexer.chosen_entries() == 512 && config.indexer.first_choosing() == 2051));
   CHECK((config.rope_theta == 160000 && config.compressed->window_theta == 10000));

@@ -35,7 +35,7 @@ TEST_CASE("a layer has what its architecture's table lists and its checkpoint ha
     CHECK(oss.has(role));
   }
   CHECK(oss.gating == Gating::kClampedSwiglu);
-  CHECK(oss.scores == RouterScores::kSoftmax);
+  CHECK(oss.scores == RouterForm::kSoftmax);
 }
 
 TEST_CASE("layers of one model differ in their experts and windows") {
@@ -44,7 +44,7 @@ TEST_CASE("layers of one model differ in their experts and windows") {
   CHECK_FALSE(deepseek.layer(2).has(Role::kSharedDown));
   CHECK(deepseek.layer(3).has_experts);
   CHECK(deepseek.layer(3).has(Role::kSharedDown));
-  CHECK(deepseek.layer(3).scores == RouterScores::kSigmoid);
+  CHECK(deepseek.layer(3).scores == RouterForm::kSigmoid);
   const ModelConfig oss = shape_config("gpt-oss-20b");
   CHECK(oss.layer(0).window == 128);
   CHECK(oss.layer(1).window == 0);

@@ -236,6 +236,7 @@ class CpuDevice : public Device {
   void run(const StreamGates& op);
   void run(const CollapseStreams& op);
   void run(const UpdateStreams& op);
+  void store(const StoreKvArgs& args, int tokens, size_t cost);
   // In cpu_device_compressed.cc.
   void run(const StoreRows& op);
   void run(const Compress& op);

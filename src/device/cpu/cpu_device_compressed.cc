@@ -23,12 +23,7 @@ void CpuDevice::run(const StoreRows& op) {
                          .values_stride = stride,
                          .page = ints(op.page, tokens),
                          .slot = ints(op.slot, tokens)};
-  parallel(op.tokens, 2 * stride, [&](int begin, int end) {
-    StoreKvArgs part = args;
-    part.token_begin = begin;
-    part.token_end = end;
-    kernels_.store_kv(part);
-  });
+  store(args, op.tokens, 2 * stride);
 }
 
 void CpuDevice::run(const Compress& op) {

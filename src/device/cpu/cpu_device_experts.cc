@@ -13,8 +13,7 @@ void CpuDevice::run(const Route& op) {
   const auto tokens = static_cast<size_t>(op.tokens), experts = static_cast<size_t>(op.experts);
   const auto chosen = static_cast<size_t>(op.chosen);
   float* scores = floats(op.scores, tokens * experts);
-  const bool has_bias = op.form != RouterForm::kSoftmax && !op.has_given;
-  const float* bias = has_bias ? floats(op.bias, experts) : nullptr;
+  const float* bias = op.has_bias() ? floats(op.bias, experts) : nullptr;
   const float* given = op.has_given ? floats(op.given, tokens * chosen) : nullptr;
   const float* scales = op.has_scales ? floats(op.scales, experts) : nullptr;
   auto* output = reinterpret_cast<int32_t*>(place(op.output, tokens * chosen));

@@ -127,7 +127,11 @@ void CpuDevice::run(const StoreKv& op) {
                          .values_stride = values_stride,
                          .page = ints(op.page, tokens),
                          .slot = ints(op.slot, tokens)};
-  parallel(op.tokens, 4 * keys_stride, [&](int begin, int end) {
+  store(args, op.tokens, 4 * keys_stride);
+}
+
+void CpuDevice::store(const StoreKvArgs& args, int tokens, size_t cost) {
+  parallel(tokens, cost, [&](int begin, int end) {
     StoreKvArgs part = args;
     part.token_begin = begin;
     part.token_end = end;

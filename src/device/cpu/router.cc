@@ -72,22 +72,20 @@ float root_softplus(float x) {
   return x < -86.0f ? 0.0f : std::sqrt(softplus_f32(x));
 }
 
-void form_scores(const RouterRule& rule, float* scores) {
-  if (rule.form == RouterForm::kSoftmax) return soften(scores, rule.experts);
-  const bool is_sigmoid = rule.form == RouterForm::kSigmoid;
-  for (int i = 0; i < rule.experts; ++i) {
-    scores[i] = is_sigmoid ? sigmoid_f32(scores[i]) : root_softplus(scores[i]);
-  }
+float form_alone(RouterForm form, float x) {
+  return form == RouterForm::kSigmoid ? sigmoid_f32(x) : root_softplus(x);
 }
 
-// From the scores of the experts that are used.
-void make_weights(const RouterRule& rule, const float* scores, const float* scales,
-                  const int32_t* experts, float* weights) {
+void form_scores(const RouterRule& rule, float* scores) {
+  if (rule.form == RouterForm::kSoftmax) return soften(scores, rule.experts);
+  for (int i = 0; i < rule.experts; ++i) scores[i] = form_alone(rule.form, scores[i]);
+}
+
+// From the scores of the experts that are used, in the weights' places.
+void make_weights(const RouterRule& rule, const float* scales, const int32_t* experts,
+                  float* weights) {
   float sum = 0;
-  for (int i = 0; i < rule.chosen; ++i) {
-    weights[i] = scores[experts[i]];
-    sum += weights[i];
-  }
+  for (int i = 0; i < rule.chosen; ++i) sum += weights[i];
   for (int i = 0; i < rule.chosen; ++i) {
     weights[i] = (rule.normalises ? weights[i] / sum : weights[i]) * rule.factor;
     if (scales != nullptr) weights[i] *= scales[experts[i]];
@@ -109,14 +107,20 @@ void choose_experts(const RouterRule& rule, float* scores, const float* bias, co
     }
   }
   std::sort(experts, experts + rule.chosen);
-  make_weights(rule, scores, scales, experts, weights);
+  for (int i = 0; i < rule.chosen; ++i) weights[i] = scores[experts[i]];
+  make_weights(rule, scales, experts, weights);
 }
 
 void weigh_experts(const RouterRule& rule, float* scores, const float* given, const float* scales,
                    int32_t* experts, float* weights) {
-  form_scores(rule, scores);
-  for (int i = 0; i < rule.chosen; ++i) experts[i] = static_cast<int32_t>(given[i]);
-  make_weights(rule, scores, scales, experts, weights);
+  const bool is_softmax = rule.form == RouterForm::kSoftmax;
+  if (is_softmax) soften(scores, rule.experts);
+  for (int i = 0; i < rule.chosen; ++i) {
+    experts[i] = static_cast<int32_t>(given[i]);
+    const float score = scores[experts[i]];
+    weights[i] = is_softmax ? score : form_alone(rule.form, score);
+  }
+  make_weights(rule, scales, experts, weights);
 }
 
 }  // namespace lockstep

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "device/operations.h"
+#include "device/router_form.h"
 
 namespace lockstep {
 

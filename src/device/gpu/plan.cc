@@ -392,8 +392,7 @@ void Planner::plan_route(const Route& op, const MemoryRange& score_bias) {
   const auto tokens = static_cast<size_t>(op.tokens), experts = static_cast<size_t>(op.experts);
   const size_t slots = tokens * static_cast<size_t>(op.chosen);
   const MemoryRange scores = memory_.place(op.scores, tokens * experts);
-  const bool has_bias = op.form != RouterForm::kSoftmax && !op.has_given;
-  const MemoryRange bias = has_bias ? memory_.place(op.bias, experts) : MemoryRange{};
+  const MemoryRange bias = op.has_bias() ? memory_.place(op.bias, experts) : MemoryRange{};
   const MemoryRange given = op.has_given ? memory_.place(op.given, slots) : MemoryRange{};
   const MemoryRange scales = op.has_scales ? memory_.place(op.scales, experts) : MemoryRange{};
   const MemoryRange chosen = memory_.place(op.output, slots),

@@ -317,14 +317,5 @@ void attend_kind(const AttentionArgs& args) {
 }
 
 void attention(const AttentionArgs& args) {
-  switch (args.pages.kind) {
-    case KvKind::kF32:
-      return attend_kind<KvKind::kF32>(args);
-    case KvKind::kBF16:
-      return attend_kind<KvKind::kBF16>(args);
-    case KvKind::kF16:
-      return attend_kind<KvKind::kF16>(args);
-    case KvKind::kQ8:
-      return attend_kind<KvKind::kQ8>(args);
-  }
+  for_kind(args.pages.kind, [&]<KvKind Kind>() { attend_kind<Kind>(args); });
 }

@@ -259,16 +259,7 @@ void attend_chosen_kind(const AttentionArgs& args) {
 }
 
 void attention_chosen(const AttentionArgs& args) {
-  switch (args.pages.kind) {
-    case KvKind::kF32:
-      return attend_chosen_kind<KvKind::kF32>(args);
-    case KvKind::kBF16:
-      return attend_chosen_kind<KvKind::kBF16>(args);
-    case KvKind::kF16:
-      return attend_chosen_kind<KvKind::kF16>(args);
-    case KvKind::kQ8:
-      return attend_chosen_kind<KvKind::kQ8>(args);
-  }
+  for_kind(args.pages.kind, [&]<KvKind Kind>() { attend_chosen_kind<Kind>(args); });
 }
 
 // A stored element of a position's key.
@@ -321,16 +312,7 @@ void pool_key_kind(const PoolKeyArgs& args) {
 }
 
 void pool_key(const PoolKeyArgs& args) {
-  switch (args.inputs.kind) {
-    case KvKind::kF32:
-      return pool_key_kind<KvKind::kF32>(args);
-    case KvKind::kBF16:
-      return pool_key_kind<KvKind::kBF16>(args);
-    case KvKind::kF16:
-      return pool_key_kind<KvKind::kF16>(args);
-    case KvKind::kQ8:
-      return pool_key_kind<KvKind::kQ8>(args);
-  }
+  for_kind(args.inputs.kind, [&]<KvKind Kind>() { pool_key_kind<Kind>(args); });
 }
 
 // Adds `Heads` heads of the index to the scores of a page's `groups` groups of sixteen keys.
@@ -380,14 +362,5 @@ void score_index_kind(const IndexScoresArgs& args) {
 }
 
 void index_scores(const IndexScoresArgs& args) {
-  switch (args.pages.kind) {
-    case KvKind::kF32:
-      return score_index_kind<KvKind::kF32>(args);
-    case KvKind::kBF16:
-      return score_index_kind<KvKind::kBF16>(args);
-    case KvKind::kF16:
-      return score_index_kind<KvKind::kF16>(args);
-    case KvKind::kQ8:
-      return score_index_kind<KvKind::kQ8>(args);
-  }
+  for_kind(args.pages.kind, [&]<KvKind Kind>() { score_index_kind<Kind>(args); });
 }

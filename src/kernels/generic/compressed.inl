@@ -75,16 +75,7 @@ void attend_compressed_kind(const CompressedAttentionArgs& args) {
 }
 
 void compressed_attention(const CompressedAttentionArgs& args) {
-  switch (args.rows.kind) {
-    case KvKind::kF32:
-      return attend_compressed_kind<KvKind::kF32>(args);
-    case KvKind::kBF16:
-      return attend_compressed_kind<KvKind::kBF16>(args);
-    case KvKind::kF16:
-      return attend_compressed_kind<KvKind::kF16>(args);
-    case KvKind::kQ8:
-      return attend_compressed_kind<KvKind::kQ8>(args);
-  }
+  for_kind(args.rows.kind, [&]<KvKind Kind>() { attend_compressed_kind<Kind>(args); });
 }
 
 // `count` columns of a row from any column on, zero in the other lanes.
@@ -156,14 +147,5 @@ void compress_kind(const CompressArgs& args) {
 }
 
 void compress(const CompressArgs& args) {
-  switch (args.inputs.kind) {
-    case KvKind::kF32:
-      return compress_kind<KvKind::kF32>(args);
-    case KvKind::kBF16:
-      return compress_kind<KvKind::kBF16>(args);
-    case KvKind::kF16:
-      return compress_kind<KvKind::kF16>(args);
-    case KvKind::kQ8:
-      return compress_kind<KvKind::kQ8>(args);
-  }
+  for_kind(args.inputs.kind, [&]<KvKind Kind>() { compress_kind<Kind>(args); });
 }

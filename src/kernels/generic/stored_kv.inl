@@ -22,6 +22,21 @@ struct KvStorage<KvKind::kQ8> {
 template <KvKind Kind>
 using KvElement = typename KvStorage<Kind>::Element;
 
+// body.template operator()<Kind>() for the kind of some pages.
+template <class Body>
+LANES_INLINE void for_kind(KvKind kind, Body body) {
+  switch (kind) {
+    case KvKind::kF32:
+      return body.template operator()<KvKind::kF32>();
+    case KvKind::kBF16:
+      return body.template operator()<KvKind::kBF16>();
+    case KvKind::kF16:
+      return body.template operator()<KvKind::kF16>();
+    case KvKind::kQ8:
+      return body.template operator()<KvKind::kQ8>();
+  }
+}
+
 // Sixteen stored elements; codes still lack their scale.
 template <class Element>
 LANES_INLINE F32x16 load_elements(const Element* from) {
@@ -142,14 +157,5 @@ void store_kind(const StoreKvArgs& args) {
 }
 
 void store_kv(const StoreKvArgs& args) {
-  switch (args.pages.kind) {
-    case KvKind::kF32:
-      return store_kind<KvKind::kF32>(args);
-    case KvKind::kBF16:
-      return store_kind<KvKind::kBF16>(args);
-    case KvKind::kF16:
-      return store_kind<KvKind::kF16>(args);
-    case KvKind::kQ8:
-      return store_kind<KvKind::kQ8>(args);
-  }
+  for_kind(args.pages.kind, [&]<KvKind Kind>() { store_kind<Kind>(args); });
 }

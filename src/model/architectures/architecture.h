@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "device/router_form.h"
+
 namespace lockstep {
 
 // The weights that the forward pass uses.
@@ -179,10 +181,6 @@ enum class Mixer {
   kCompressedAttention,  // over a window, and entries that stand for several positions each
 };
 enum class FeedForward { kDense, kExperts };
-// The form of a router's scores when the best experts are chosen. A router's bias is added to the
-// scores before a softmax, but after a sigmoid and then only for the choice (DeepSeek V3, section
-// 2.1.2).
-enum class RouterScores { kSoftmax, kSigmoid, kRootSoftplus };
 // How gate and up products are joined; see Activation in device/operations.h.
 enum class Gating { kSilu, kClampedSwiglu, kGelu, kClippedSilu };
 
@@ -198,7 +196,9 @@ struct LayerKind {
   FeedForward feed_forward = FeedForward::kDense;
   std::span<const WeightSpec> mixer_weights;
   std::span<const WeightSpec> feed_forward_weights;
-  RouterScores scores = RouterScores::kSoftmax;
+  // A router's bias is added before a softmax, but after the other forms and then only for the
+  // choice (DeepSeek V3, section 2.1.2).
+  RouterForm scores = RouterForm::kSoftmax;
   Gating gating = Gating::kSilu;
 };
 

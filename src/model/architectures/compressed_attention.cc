@@ -80,7 +80,7 @@ constexpr LayerKind kCompressedLayer = {.mixer = Mixer::kCompressedAttention,
                                         .feed_forward = FeedForward::kExperts,
                                         .mixer_weights = kCompressedAttention,
                                         .feed_forward_weights = kGivenOrChosenExperts,
-                                        .scores = RouterScores::kRootSoftplus,
+                                        .scores = RouterForm::kRootSoftplus,
                                         .gating = Gating::kClippedSilu};
 
 }  // namespace

@@ -23,7 +23,7 @@ constexpr LayerKind kSoftmaxSparse = {.feed_forward = FeedForward::kExperts,
 constexpr LayerKind kSigmoidSparse = {.feed_forward = FeedForward::kExperts,
                                       .mixer_weights = kGroupedAttention,
                                       .feed_forward_weights = kSigmoidExpertWeights,
-                                      .scores = RouterScores::kSigmoid};
+                                      .scores = RouterForm::kSigmoid};
 
 constexpr Architecture dense_model(std::string_view name, std::string_view type, Has qkv_bias,
                                    Has head_norms) {

@@ -30,7 +30,7 @@ constexpr WeightSpec kW123Experts[] = {
 constexpr LayerKind kJointNormLayer = {.feed_forward = FeedForward::kExperts,
                                        .mixer_weights = kJointNormAttention,
                                        .feed_forward_weights = kW123Experts,
-                                       .scores = RouterScores::kSigmoid};
+                                       .scores = RouterForm::kSigmoid};
 
 }  // namespace
 

@@ -31,7 +31,7 @@ constexpr LayerKind kUnrotatedSparse = {.mixer = Mixer::kLatentAttention,
                                         .feed_forward = FeedForward::kExperts,
                                         .mixer_weights = kLatentAttention,
                                         .feed_forward_weights = kBlockSparseExperts,
-                                        .scores = RouterScores::kSigmoid};
+                                        .scores = RouterForm::kSigmoid};
 
 }  // namespace
 

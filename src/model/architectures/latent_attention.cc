@@ -12,7 +12,7 @@ constexpr LayerKind kLatentSparse = {.mixer = Mixer::kLatentAttention,
                                      .feed_forward = FeedForward::kExperts,
                                      .mixer_weights = kLatentAttention,
                                      .feed_forward_weights = kSigmoidExpertWeights,
-                                     .scores = RouterScores::kSigmoid};
+                                     .scores = RouterForm::kSigmoid};
 
 }  // namespace
 

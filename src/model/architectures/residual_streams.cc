@@ -15,7 +15,7 @@ constexpr LayerKind kStreamedSparse = {.mixer = Mixer::kLatentAttention,
                                        .feed_forward = FeedForward::kExperts,
                                        .mixer_weights = kLatentAttention,
                                        .feed_forward_weights = kSigmoidExpertWeights,
-                                       .scores = RouterScores::kSigmoid,
+                                       .scores = RouterForm::kSigmoid,
                                        .gating = Gating::kClippedSilu};
 
 }  // namespace

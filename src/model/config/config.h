@@ -2,10 +2,12 @@
 // so that later code never sees an impossible size. Immutable.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -227,6 +229,29 @@ struct ModelConfig {
   int other_rotary_dims() const {
     if (compressed) return rotary_dims;
     return full ? full->head_dim : 0;
+  }
+};
+
+// The numbers of rows that a token with so many positions reads in a layer with compressed
+// attention: of its window, entries or the chosen ones, and then the index's keys of all of them.
+// `Number` may have fractions.
+template <class Number>
+struct CompressedReads {
+  Number rows;
+  Number entries;
+  Number keys = 0;
+
+  CompressedReads(const ModelConfig& config, const LayerTraits& layer, Number positions)
+      : rows(std::min<Number>(layer.window, positions)),
+        entries(layer.pool > 0 ? positions / layer.pool : 0) {
+    const Number chosen = config.indexer.chosen_entries();
+    if (!layer.has_index() || entries <= chosen) return;
+    keys = std::exchange(entries, chosen);
+  }
+  Number bytes(KvKind kind, const StateTraits& state) const {
+    const auto of_page = static_cast<Number>(page_head_stride(kind, state.key_dim));
+    const Number columns = entries * state.entries.dim + keys * state.index.dim;
+    return rows * of_page / kPagePositions + columns * static_cast<Number>(sizeof(float));
   }
 };
 

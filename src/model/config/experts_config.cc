@@ -23,7 +23,7 @@ Result<int> read_count(const Json& file, const LayerKind& kind) {
   if (kind.gating == Gating::kClampedSwiglu) {
     return first_of(file, {"num_local_experts", "num_experts", "n_routed_experts"});
   }
-  if (kind.scores == RouterScores::kSoftmax) {
+  if (kind.scores == RouterForm::kSoftmax) {
     return first_of(file, {"num_experts", "num_local_experts", "n_routed_experts"});
   }
   return first_of(file, {"n_routed_experts", "num_local_experts", "num_experts"});
@@ -120,7 +120,7 @@ Status read_experts(const Json& file, ModelConfig& config) {
   experts.chosen_groups = TRY(size_or(file, "topk_group", 1));
   // Transformers' defaults differ: false for Qwen3, true for DeepSeek V3 and GLM 4.5.
   const bool normalises =
-      architecture.normalises_chosen || architecture.sparse.scores != RouterScores::kSoftmax;
+      architecture.normalises_chosen || architecture.sparse.scores != RouterForm::kSoftmax;
   const bool renormalises = TRY(get_bool(file, "moe_renormalize")).value_or(normalises);
   experts.normalises =
       is_clamped || has_dense_part || TRY(get_bool(file, "norm_topk_prob")).value_or(renormalises);

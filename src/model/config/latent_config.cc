@@ -159,7 +159,7 @@ Status read_given_experts(const Json& file, ModelConfig& config) {
         fmt::format("\"num_hash_layers\" is {}, there are {} layers", given, config.layers));
   }
   for (size_t layer = 0; layer < static_cast<size_t>(given); ++layer) {
-    config.traits[layer].are_given = true;
+    config.traits[layer].has_given_experts = true;
   }
   return Ok{};
 }

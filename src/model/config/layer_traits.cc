@@ -39,8 +39,8 @@ void add_entries(const ModelConfig& config, LayerTraits& traits) {
   if (traits.pool == 0) return;
   const bool chooses = traits.pool == config.indexer.pool;
   const int parts = chooses ? 2 : 1;
-  traits.state.entries = {config.head_dim, traits.pool, parts};
-  if (chooses) traits.state.index = {config.indexer.head_dim, traits.pool, parts};
+  traits.state.entries = {{config.head_dim, traits.pool, parts}};
+  if (chooses) traits.state.index = {{config.indexer.head_dim, traits.pool, parts}};
 }
 
 void resolve_layer(ModelConfig& config, int layer) {
@@ -62,7 +62,7 @@ void resolve_layer(ModelConfig& config, int layer) {
   if (traits.is_compressed()) {
     add_entries(config, traits);
   } else if (!traits.shares_choice && !traits.is_recurrent()) {
-    traits.state.index = {config.indexer.head_dim, config.indexer.pool};
+    traits.state.index = {{config.indexer.head_dim, config.indexer.pool}};
   }
   const bool is_draft = layer == config.layers;
   if (!is_draft || config.architecture->drafts_streams) traits.streams = config.streams.count;
@@ -112,9 +112,9 @@ bool is_stored(When when, const ModelConfig& config, int layer) {
     case When::kEntries:
       return config.layer(layer).pool > 0;
     case When::kGivenExperts:
-      return config.layer(layer).are_given;
+      return config.layer(layer).has_given_experts;
     case When::kChosenExperts:
-      return !config.layer(layer).are_given;
+      return !config.layer(layer).has_given_experts;
   }
   LOCKSTEP_CHECK(false);
   return false;

@@ -14,21 +14,26 @@ namespace lockstep {
 
 struct ModelConfig;
 
+// The inputs of keys or entries that several positions share: of each position values and gates
+// side by side, as they are stored.
+struct PoolShape {
+  int dim = 0;    // of a key or an entry; 0: there are none
+  int pool = 1;   // positions that share it
+  int parts = 1;  // 2: a position has inputs for its own pool and for the next one
+
+  int input_dim() const { return 2 * parts * dim; }
+  // Bytes of a page.
+  size_t input_bytes(KvKind kind) const { return page_head_stride(kind, input_dim()); }
+};
+
 // The part of a page that the index of a layer with sparse attention takes, the same on every rank:
 // its keys, one for each position; or, if several positions share a key, first a key and a gate of
 // each position, as they are stored, then the pools' keys as float32.
-struct IndexShape {
-  int dim = 0;   // of a key; 0: there is no index
-  int pool = 1;  // positions that share a key
-  // 2: a position has keys and gates for its own pool and for the next one; they are stored as
-  // rows, as those of entries.
-  int parts = 1;
-
-  bool are_rows() const { return parts > 1; }
+struct IndexShape : PoolShape {
+  bool are_rows() const { return parts > 1; }  // as inputs of entries are stored
   bool has_pools() const { return dim > 0 && pool > 1; }
-  int input_dim() const { return 2 * parts * dim; }
   // Bytes of a page.
-  size_t inputs(KvKind kind) const { return has_pools() ? page_head_stride(kind, input_dim()) : 0; }
+  size_t inputs(KvKind kind) const { return has_pools() ? input_bytes(kind) : 0; }
   size_t keys(KvKind kind) const {
     if (dim == 0) return 0;
     if (!has_pools()) return page_head_stride(kind, dim);
@@ -41,15 +46,10 @@ struct IndexShape {
 // The part of a page that entries of compressed attention take, the same on every rank: values and
 // gates of each position, as they are stored, then the entries that positions of the page complete,
 // as float32. Pools divide a page, or are whole pages.
-struct EntryShape {
-  int dim = 0;    // of an entry; 0: there are none
-  int pool = 1;   // positions of an entry
-  int parts = 1;  // 2: an entry is made of its own pool and of the one before
-
-  int input_dim() const { return 2 * parts * dim; }
+struct EntryShape : PoolShape {
   int slots() const { return pool < kPagePositions ? kPagePositions / pool : 1; }  // of a page
   // Bytes of a page.
-  size_t inputs(KvKind kind) const { return dim > 0 ? page_head_stride(kind, input_dim()) : 0; }
+  size_t inputs(KvKind kind) const { return dim > 0 ? input_bytes(kind) : 0; }
   size_t entries() const { return static_cast<size_t>(slots() * dim) * sizeof(float); }
   size_t bytes(KvKind kind) const { return inputs(kind) + entries(); }
 };
@@ -76,7 +76,7 @@ struct StateTraits {
 struct LayerTraits {
   Mixer mixer = Mixer::kAttention;
   bool has_experts = false;
-  RouterScores scores = RouterScores::kSoftmax;
+  RouterForm scores = RouterForm::kSoftmax;
   Gating gating = Gating::kSilu;
   int window = 0;                 // attention reaches back this many positions; 0: all
   bool joins_head_norms = false;  // if it has these: over all heads of all ranks, not over each
@@ -89,9 +89,9 @@ struct LayerTraits {
   int ffn = 0;                  // columns of the dense feed-forward part
   // If the model has an index: attends to the positions that the layer before it has chosen.
   bool shares_choice = false;
-  int pool = 0;            // positions of an entry of compressed attention; 0: it has no entries
-  bool are_given = false;  // the experts, by a token's id
-  int streams = 1;         // of the residual
+  int pool = 0;  // positions of an entry of compressed attention; 0: it has no entries
+  bool has_given_experts = false;  // by a token's id
+  int streams = 1;                 // of the residual
   StateTraits state;
   int state_layer = -1;  // attention reads the state of this earlier layer; -1: its own
   std::bitset<kRoleCount> weights;

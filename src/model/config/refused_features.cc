@@ -67,11 +67,11 @@ Status refuse_unknown_features(const Json& file, const Architecture& architectur
   if (architecture.gates_attention) TRY(expect_flag(file, "attn_output_gate", true));
   if (architecture.has_indexer) TRY(expect_flag(file, "rope_interleave", true));
   if (architecture.joins_head_norms) TRY(expect_text(file, "qk_norm_type", "per_layer"));
-  if (architecture.sparse.scores == RouterScores::kRootSoftplus) {
+  if (architecture.sparse.scores == RouterForm::kRootSoftplus) {
     return expect_text(file, "scoring_func", "sqrtsoftplus");
   }
   const bool is_sigmoid = architecture.sparse.feed_forward == FeedForward::kExperts &&
-                          architecture.sparse.scores == RouterScores::kSigmoid;
+                          architecture.sparse.scores == RouterForm::kSigmoid;
   return is_sigmoid ? refuse_in_experts(file) : Status(Ok{});
 }
 

@@ -10,27 +10,14 @@
 namespace lockstep {
 namespace {
 
-// The rows of a layer's window, its entries or the chosen ones, and then the index's keys of all.
-uint64_t compressed_bytes_read(const ModelConfig& config, const LayerTraits& layer, int position) {
-  const auto rows = static_cast<size_t>(std::min(position + 1, layer.window));
-  uint64_t bytes = rows * page_head_stride(kKvDefault, layer.state.key_dim) / kPagePositions;
-  if (layer.pool == 0) return bytes;
-  auto entries = static_cast<uint64_t>((position + 1) / layer.pool);
-  const auto chosen = static_cast<uint64_t>(config.indexer.chosen_entries());
-  if (layer.has_index() && entries > chosen) {
-    bytes += entries * static_cast<uint64_t>(layer.state.index.dim) * sizeof(float);
-    entries = chosen;
-  }
-  return bytes + entries * static_cast<uint64_t>(layer.state.entries.dim) * sizeof(float);
-}
-
 // Keys and values of all layers up to a position.
 uint64_t state_bytes_read(const ModelConfig& config, const Cut& cut, int position) {
   uint64_t bytes = 0;
   for (int layer = 0; layer < config.layers; ++layer) {
     const LayerTraits& traits = config.layer(layer);
     if (traits.is_compressed()) {
-      bytes += compressed_bytes_read(config, traits, position);
+      const CompressedReads<int64_t> reads(config, traits, position + 1);
+      bytes += static_cast<uint64_t>(reads.bytes(kKvDefault, traits.state));
       continue;
     }
     int positions = position + 1;

@@ -93,10 +93,7 @@ Status Model::allocate() {
     entries_.resize(config_.compressed->pools.size());
     last_entry_.reserve(memory.tokens_max);
     for (ListedEntries& list : entries_) {
-      for (auto* words :
-           {&list.token, &list.last, &list.first, &list.list_offsets, &list.page, &list.slot}) {
-        words->reserve(memory.tokens_max);
-      }
+      for (std::vector<int32_t>* words : list.all()) words->reserve(memory.tokens_max);
     }
   }
   if (config_.delta) {

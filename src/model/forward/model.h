@@ -151,6 +151,10 @@ class Model {
   // In model_forward_streams.cc.
   void embed_streams(const Batch& batch);
   void repeat_in_streams(Slice rows, int tokens, Slice to);  // one of a token in all its streams
+  struct GateRoles;
+  void gate_streams(const LayerWeights& weights, const GateRoles& roles, int rounds, int tokens,
+                    const PassBuffers& at);
+  void collapse_streams(Slice weights, int stride, int tokens, const PassBuffers& at);
   void norm_streams(int layer, Role norm, BatchHalf& half);
   void update_streams(const BatchHalf& half);
   void join_streams(const LayerWeights& weights, int tokens);
@@ -162,7 +166,6 @@ class Model {
   void keep_hidden(int tokens);
   void queue_draft_input(int tokens);
   void queue_draft_streams(const Batch& batch);
-  void copy_streams(Slice from, int tokens, Slice to);
   void queue_draft_outputs(const Batch& batch);
   void queue_layer(int layer);
   void queue_turn(const Turn& turn);
@@ -198,7 +201,7 @@ class Model {
   void store_pools(int layer, const BatchHalf& half);
   void choose_positions(int layer, const BatchHalf& half);
   void rotate_index(Slice x, int heads, const BatchHalf& half);
-  void store_values(const LayerPages& pages, Slice rows, int columns, const BatchHalf& half);
+  void join_columns(Slice first, Slice second, int columns, const BatchHalf& half, Slice to);
   // In model_forward_compressed.cc.
   struct EntryParts;
   void list_entries(const Batch& batch);
@@ -206,6 +209,7 @@ class Model {
   void write_entries(const Batch& batch);
   void compressed_attention(int layer, BatchHalf& half);
   void project_compressed(int layer, const BatchHalf& half);
+  void store_rows(const LayerPages& pages, Slice rows, int columns, const BatchHalf& half);
   void make_entries(int layer, const BatchHalf& half);
   void queue_entries(int layer, const EntryParts& parts, const BatchHalf& half);
   void attend_compressed(int layer, const BatchHalf& half);
@@ -236,6 +240,7 @@ class Model {
   Status exchange_sums(const Turn& turn);
   Status finish_sums();
   void queue_outputs(const Batch& batch);
+  void copy(Slice from, int tokens, int columns, Slice to);  // of dense rows
   // The logits of `count` selected rows.
   void queue_logits(size_t count);
   ModelOutputs outputs(const Batch& batch);
@@ -265,7 +270,7 @@ class Model {
   int rank_;
   KvKind kv_;
   std::vector<double> frequencies_;        // of the rotary pairs
-  std::vector<double> other_frequencies_;  // of those of ModelConfig::full
+  std::vector<double> other_frequencies_;  // where LayerTraits::has_other_rope
   Weights weights_;
   PassBuffers buffers_;
   StateBuffer state_;
@@ -283,6 +288,10 @@ class Model {
   // The entries that the tokens of a batch complete, as EntryBuffers, and which token it is.
   struct ListedEntries {
     std::vector<int32_t> token, last, first, list_offsets, page, slot;
+
+    std::array<std::vector<int32_t>*, 6> all() {
+      return {&token, &last, &first, &list_offsets, &page, &slot};
+    }
   };
   std::vector<ListedEntries> entries_;  // by the kind of pool
   std::vector<int32_t> last_entry_;

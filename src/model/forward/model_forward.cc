@@ -16,11 +16,6 @@ Activation activation_of(Gating gating) {
   return gating == Gating::kSilu ? Activation::kSiluMul : Activation::kClampedSwiglu;
 }
 
-RouterForm form_of(RouterScores scores) {
-  if (scores == RouterScores::kRootSoftplus) return RouterForm::kRootSoftplus;
-  return scores == RouterScores::kSigmoid ? RouterForm::kSigmoid : RouterForm::kSoftmax;
-}
-
 }  // namespace
 
 Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> passed) {
@@ -340,7 +335,7 @@ void Model::route(int layer, const BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LayerTraits& traits = config_.layer(layer);
   const ExpertsConfig& config = config_.experts;
-  const bool is_softmax = traits.scores == RouterScores::kSoftmax;
+  const bool is_softmax = traits.scores == RouterForm::kSoftmax;
   const auto norm = [&](Role role) {
     if (traits.has(role)) queue_norm(half.hidden, weights.vector(role), half.tokens, half.normed);
   };
@@ -356,7 +351,7 @@ void Model::route(int layer, const BatchHalf& half) {
     device_.queue(
         AddBias{half.scores, weights.vector(Role::kRouterBias), half.tokens, config.count});
   }
-  if (traits.are_given) {
+  if (traits.has_given_experts) {
     device_.queue(CopyRows{.input = weights.vector(Role::kRouterTable),
                            .rows = half.token_ids,
                            .count = half.tokens,
@@ -368,8 +363,8 @@ void Model::route(int layer, const BatchHalf& half) {
                       .tokens = half.tokens,
                       .experts = config.count,
                       .chosen = config.chosen,
-                      .form = form_of(traits.scores),
-                      .has_given = traits.are_given,
+                      .form = traits.scores,
+                      .has_given = traits.has_given_experts,
                       .given = half.given,
                       .groups = config.groups,
                       .chosen_groups = config.chosen_groups,

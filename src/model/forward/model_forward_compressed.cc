@@ -30,12 +30,9 @@ void Model::list_entries(const Batch& batch) {
   if (!config_.compressed) return;
   for (size_t kind = 0; kind < entries_.size(); ++kind) {
     ListedEntries& list = entries_[kind];
-    for (auto* words :
-         {&list.token, &list.last, &list.first, &list.list_offsets, &list.page, &list.slot}) {
-      words->clear();
-    }
+    for (std::vector<int32_t>* words : list.all()) words->clear();
     const int pool = config_.compressed->pools[kind];
-    const int slots = std::max(1, kPagePositions / pool);
+    const int slots = EntryShape{{.pool = pool}}.slots();
     for (size_t i = 0; i < batch.tokens.size(); ++i) {
       const int32_t position = batch.positions[i];
       if ((position + 1) % pool != 0) continue;
@@ -121,10 +118,10 @@ void Model::project_compressed(int layer, const BatchHalf& half) {
   norm(half.query, half.ones, half.tokens * heads, head_dim);
   rotate(half.query, heads);
   rotate(half.key, 1);
-  store_values(state_.layers[static_cast<size_t>(layer)], half.key, head_dim, half);
+  store_rows(state_.layers[static_cast<size_t>(layer)], half.key, head_dim, half);
 }
 
-void Model::store_values(const LayerPages& pages, Slice rows, int columns, const BatchHalf& half) {
+void Model::store_rows(const LayerPages& pages, Slice rows, int columns, const BatchHalf& half) {
   device_.queue(StoreRows{.pages = pages,
                           .rows = rows,
                           .rows_stride = columns,
@@ -183,16 +180,8 @@ void Model::queue_entries(int layer, const EntryParts& parts, const BatchHalf& h
                        {{weights.matrix(parts.values), half.entry_values},
                         {weights.matrix(parts.gates), half.entry_gates}},
                        2});
-  Slice to = half.entry_inputs;
-  for (const Slice from : {half.entry_values, half.entry_gates}) {
-    device_.queue(CopyColumns{.input = from,
-                              .count = half.tokens,
-                              .columns = width,
-                              .output = to,
-                              .output_stride = 2 * width});
-    to.offset += static_cast<size_t>(width);
-  }
-  store_values(parts.inputs, half.entry_inputs, 2 * width, half);
+  join_columns(half.entry_values, half.entry_gates, width, half, half.entry_inputs);
+  store_rows(parts.inputs, half.entry_inputs, 2 * width, half);
   if (entries.count == 0) return;
   device_.queue(Compress{.inputs = parts.inputs,
                          .bias = weights.vector(parts.bias),

@@ -54,7 +54,7 @@ Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
 // The final norm of all rows, so that the draft layer can continue any of them; or their streams.
 void Model::keep_hidden(int tokens) {
   if (config_.draft_streams() > 1) {
-    copy_streams(buffers_.hidden, tokens, buffers_.draft_hidden);
+    copy(buffers_.hidden, tokens, config_.draft_streams() * config_.hidden, buffers_.draft_hidden);
     hidden_rows_ = tokens;
     return;
   }
@@ -84,12 +84,6 @@ void Model::queue_draft_input(int tokens) {
   add(buffers_.selected, Role::kDraftHiddenNorm, static_cast<size_t>(config_.hidden));
   device_.queue(
       Matmul{buffers_.draft_input, tokens, {{weights.matrix(Role::kDraftInput), buffers_.hidden}}});
-}
-
-void Model::copy_streams(Slice from, int tokens, Slice to) {
-  const int columns = config_.draft_streams() * config_.hidden;
-  device_.queue(CopyColumns{
-      .input = from, .count = tokens, .columns = columns, .output = to, .output_stride = columns});
 }
 
 // Each stream becomes the projection of the stream before it, normed, and the projection of the
@@ -125,7 +119,7 @@ void Model::queue_draft_outputs(const Batch& batch) {
   const Slice own{buffers_.draft_hidden.buffer, static_cast<size_t>(limits_.tokens_max) *
                                                     static_cast<size_t>(streams * config_.hidden)};
   if (streams > 1) {
-    copy_streams(buffers_.hidden, tokens, own);
+    copy(buffers_.hidden, tokens, streams * config_.hidden, own);
     join_streams(weights, tokens);
   }
   const Slice normed = streams > 1 ? buffers_.normed : own;

@@ -102,18 +102,15 @@ ModelOutputs Model::outputs(const Batch& batch) {
 // access.
 void Model::pass_on(int tokens) {
   const int columns = config_.streams.count * config_.hidden;
-  device_.queue(CopyColumns{.input = buffers_.hidden,
-                            .count = tokens,
-                            .columns = columns,
-                            .output = {buffers_.sum, 0},
-                            .output_stride = columns});
-  const auto hidden = static_cast<size_t>(tokens) * static_cast<size_t>(columns);
+  copy(buffers_.hidden, tokens, columns, {buffers_.sum, 0});
   if (config_.layer_input == 0) return;
-  device_.queue(CopyColumns{.input = buffers_.layer_inputs,
-                            .count = tokens,
-                            .columns = config_.layer_inputs(),
-                            .output = {buffers_.sum, hidden},
-                            .output_stride = config_.layer_inputs()});
+  const auto hidden = static_cast<size_t>(tokens) * static_cast<size_t>(columns);
+  copy(buffers_.layer_inputs, tokens, config_.layer_inputs(), {buffers_.sum, hidden});
+}
+
+void Model::copy(Slice from, int tokens, int columns, Slice to) {
+  device_.queue(CopyColumns{
+      .input = from, .count = tokens, .columns = columns, .output = to, .output_stride = columns});
 }
 
 void Model::receive(std::span<const float> passed, size_t tokens) {

@@ -61,20 +61,24 @@ void Model::store_index(const LayerPages& pages, Slice keys, const BatchHalf& ha
                         .tokens = half.tokens});
 }
 
+// Two rows of each token side by side.
+void Model::join_columns(Slice first, Slice second, int columns, const BatchHalf& half, Slice to) {
+  for (const Slice from : {first, second}) {
+    device_.queue(CopyColumns{.input = from,
+                              .count = half.tokens,
+                              .columns = columns,
+                              .output = to,
+                              .output_stride = 2 * columns});
+    to.offset += static_cast<size_t>(columns);
+  }
+}
+
 // A pool's key is made of what is stored, so that its bits do not depend on how many of its
 // positions are in one batch; a pool that a wrong guess completed is made again.
 void Model::store_pools(int layer, const BatchHalf& half) {
   const auto index = static_cast<size_t>(layer);
   const int head_dim = config_.indexer.head_dim;
-  Slice to = half.index_pair;
-  for (const Slice from : {half.index_key, half.index_gate}) {
-    device_.queue(CopyColumns{.input = from,
-                              .count = half.tokens,
-                              .columns = head_dim,
-                              .output = to,
-                              .output_stride = 2 * head_dim});
-    to.offset += static_cast<size_t>(head_dim);
-  }
+  join_columns(half.index_key, half.index_gate, head_dim, half, half.index_pair);
   store_index(state_.index_inputs[index], half.index_pair, half);
   device_.queue(PoolKeys{.inputs = state_.index_inputs[index],
                          .pools = state_.indexes[index],

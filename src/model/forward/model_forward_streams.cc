@@ -22,41 +22,55 @@ void Model::repeat_in_streams(Slice rows, int tokens, Slice to) {
   }
 }
 
-// The norm of all streams together has no weights. The gates are used twice: here for what enters,
-// and by update_streams() once its result is there.
+// The matrix from the normed streams to their gates, which have a scale and a bias.
+struct Model::GateRoles {
+  Role matrix;
+  Role scale;
+  Role bias;
+};
+
+// The norm of all streams together has no weights.
+void Model::gate_streams(const LayerWeights& weights, const GateRoles& roles, int rounds,
+                         int tokens, const PassBuffers& at) {
+  const StreamsConfig& streams = config_.streams;
+  device_.queue(RmsNorm{.x = at.hidden,
+                        .weight = at.ones,
+                        .tokens = tokens,
+                        .columns = streams.count * config_.hidden,
+                        .epsilon = config_.norm_epsilon,
+                        .y = at.streams_normed});
+  device_.queue(
+      Matmul{at.streams_normed, tokens, {{weights.matrix(roles.matrix), at.stream_gates}}});
+  device_.queue(StreamGates{.x = at.stream_gates,
+                            .scale = weights.vector(roles.scale),
+                            .bias = weights.vector(roles.bias),
+                            .tokens = tokens,
+                            .streams = streams.count,
+                            .rounds = rounds,
+                            .epsilon = streams.epsilon});
+}
+
+void Model::collapse_streams(Slice weights, int stride, int tokens, const PassBuffers& at) {
+  device_.queue(CollapseStreams{.input = at.hidden,
+                                .weights = weights,
+                                .weights_stride = stride,
+                                .tokens = tokens,
+                                .streams = config_.streams.count,
+                                .columns = config_.hidden,
+                                .output = at.normed});
+}
+
+// The gates are used twice: here for what enters, and by update_streams() once its result is there.
 void Model::norm_streams(int layer, Role norm, BatchHalf& half) {
   add_sum(half);
   const LayerWeights& weights = layer_weights(layer);
-  const StreamsConfig& streams = config_.streams;
-  const bool is_attention = norm == Role::kAttentionNorm;
-  const auto role = [&](Role attention, Role feed_forward) {
-    return is_attention ? attention : feed_forward;
-  };
-  device_.queue(RmsNorm{.x = half.hidden,
-                        .weight = half.ones,
-                        .tokens = half.tokens,
-                        .columns = streams.count * config_.hidden,
-                        .epsilon = config_.norm_epsilon,
-                        .y = half.streams_normed});
-  const Role gates = role(Role::kAttentionStreams, Role::kFeedForwardStreams);
-  device_.queue(
-      Matmul{half.streams_normed, half.tokens, {{weights.matrix(gates), half.stream_gates}}});
-  const Role scale = role(Role::kAttentionStreamsScale, Role::kFeedForwardStreamsScale);
-  const Role bias = role(Role::kAttentionStreamsBias, Role::kFeedForwardStreamsBias);
-  device_.queue(StreamGates{.x = half.stream_gates,
-                            .scale = weights.vector(scale),
-                            .bias = weights.vector(bias),
-                            .tokens = half.tokens,
-                            .streams = streams.count,
-                            .rounds = streams.rounds,
-                            .epsilon = streams.epsilon});
-  device_.queue(CollapseStreams{.input = half.hidden,
-                                .weights = half.stream_gates,
-                                .weights_stride = streams.gates(),
-                                .tokens = half.tokens,
-                                .streams = streams.count,
-                                .columns = config_.hidden,
-                                .output = half.normed});
+  const GateRoles roles = norm == Role::kAttentionNorm
+                              ? GateRoles{Role::kAttentionStreams, Role::kAttentionStreamsScale,
+                                          Role::kAttentionStreamsBias}
+                              : GateRoles{Role::kFeedForwardStreams, Role::kFeedForwardStreamsScale,
+                                          Role::kFeedForwardStreamsBias};
+  gate_streams(weights, roles, config_.streams.rounds, half.tokens, half);
+  collapse_streams(half.stream_gates, config_.streams.gates(), half.tokens, half);
   queue_norm(half.normed, weights.vector(norm), half.tokens, half.normed);
 }
 
@@ -71,33 +85,12 @@ void Model::update_streams(const BatchHalf& half) {
 
 // Their mean, or a sum by gates that the streams themselves give.
 void Model::join_streams(const LayerWeights& weights, int tokens) {
-  const StreamsConfig& streams = config_.streams;
-  const bool weighs = config_.architecture->weighs_last_streams;
-  if (weighs) {
-    device_.queue(RmsNorm{.x = buffers_.hidden,
-                          .weight = buffers_.ones,
-                          .tokens = tokens,
-                          .columns = streams.count * config_.hidden,
-                          .epsilon = config_.norm_epsilon,
-                          .y = buffers_.streams_normed});
-    device_.queue(Matmul{buffers_.streams_normed,
-                         tokens,
-                         {{weights.matrix(Role::kLastStreams), buffers_.stream_gates}}});
-    device_.queue(StreamGates{.x = buffers_.stream_gates,
-                              .scale = weights.vector(Role::kLastStreamsScale),
-                              .bias = weights.vector(Role::kLastStreamsBias),
-                              .tokens = tokens,
-                              .streams = streams.count,
-                              .rounds = 0,
-                              .epsilon = streams.epsilon});
+  if (!config_.architecture->weighs_last_streams) {
+    return collapse_streams(buffers_.streams_mean, 0, tokens, buffers_);
   }
-  device_.queue(CollapseStreams{.input = buffers_.hidden,
-                                .weights = weighs ? buffers_.stream_gates : buffers_.streams_mean,
-                                .weights_stride = weighs ? streams.count : 0,
-                                .tokens = tokens,
-                                .streams = streams.count,
-                                .columns = config_.hidden,
-                                .output = buffers_.normed});
+  const GateRoles roles{Role::kLastStreams, Role::kLastStreamsScale, Role::kLastStreamsBias};
+  gate_streams(weights, roles, 0, tokens, buffers_);
+  collapse_streams(buffers_.stream_gates, config_.streams.count, tokens, buffers_);
 }
 
 }  // namespace lockstep

@@ -15,8 +15,9 @@ constexpr double kLayerInputKernels = 5;
 constexpr double kIndexKernels = 8;  // in addition, of a layer that has an index
 constexpr double kPoolKernels = 4;   // and of one whose positions share keys
 constexpr double kCompressedKernels = 36;
-constexpr double kEntryKernels = 9;    // in addition, and again for the index
-constexpr double kStreamKernels = 10;  // of several residual streams, in addition
+constexpr double kEntryKernels = 9;        // in addition, of entries
+constexpr double kEntryIndexKernels = 12;  // and of their index
+constexpr double kStreamKernels = 10;      // of several residual streams, in addition
 
 // In a stage of several ranks: two sums per layer; and per token the step's broadcast, the
 // embeddings and the choice.
@@ -31,7 +32,7 @@ double kernels_of(const LayerTraits& layer) {
   }
   if (layer.is_compressed()) {
     const double entries = layer.pool > 0 ? kEntryKernels : 0;
-    return kCompressedKernels + entries + (layer.has_index() ? kEntryKernels + 3 : 0) + streams;
+    return kCompressedKernels + entries + (layer.has_index() ? kEntryIndexKernels : 0) + streams;
   }
   double kernels = (layer.has_experts ? kExpertKernels : kDenseKernels) + streams;
   if (layer.has_experts && layer.has(Role::kDown)) kernels += kDensePartKernels;

@@ -53,7 +53,7 @@ std::shared_ptr<const QuantisingSource> quantising_source(
     }
     if (stays_whole(weight.role)) options.bits_of.emplace(weight.name, 0);
     if (weight.role != Role::kRouter && weight.role != Role::kSharedScore) continue;
-    const bool is_softmax = config.layer(weight.layer).scores == RouterScores::kSoftmax;
+    const bool is_softmax = config.layer(weight.layer).scores == RouterForm::kSoftmax;
     options.bits_of.emplace(weight.name, is_softmax ? kRouterBits : 0);
   }
   return std::make_shared<const QuantisingSource>(std::move(source), std::move(options));
