@@ -54,11 +54,15 @@ struct Attention {
   bool has_sinks = false;
   Slice sinks;   // (heads), see AttentionArgs
   Slice output;  // (tokens, heads, value_dim)
-  // Not 0: tokens from this position on attend only to the positions of their masks; the values
-  // then hold whole keys (KernelTable::attention_chosen), and there is no window.
+  // Not 0: tokens from this position on attend only to the positions of their masks, and there is
+  // no window. Without keys_are_rows the values then hold whole keys
+  // (KernelTable::attention_chosen).
   int chosen = 0;
   Slice mask;  // ChoosePositions' output
   int mask_words = 0;
+  // Keys are stored as values are, in rows at pages.keys (StoreRows); value_dim is head_dim, and
+  // there is no window.
+  bool keys_are_rows = false;
 
   bool operator==(const Attention&) const = default;
 };
@@ -122,8 +126,8 @@ struct ChoosePositions {
 // Rounds rows to the kind of the pages and writes them at their places, whole (as StoreKv writes
 // values of head_dim columns); no keys are written.
 struct StoreRows {
-  LayerPages pages;  // one head; its keys are not used
-  Slice rows;        // (tokens, rows_stride), the first head_dim columns of each
+  LayerPages pages;  // their keys are not used, and value_dim is head_dim
+  Slice rows;        // (tokens, rows_stride), the first kv_heads * head_dim columns of each
   int rows_stride = 0;
   Slice page;  // int32 (tokens)
   Slice slot;  // int32 (tokens)
@@ -137,10 +141,11 @@ struct StoreRows {
 // values, weighted by the softmax of their gates plus a bias (CompressArgs in kernels/kernels.h).
 // Values and gates are the stored ones. With `overlaps` a row has 2 * columns values and as many
 // gates, and the members are the positions of the pool before, with the first columns, and then the
-// pool's own, with the second ones; the first pool has only its own.
+// pool's own, with the second ones; the first pool has only its own. Without gates there is no bias
+// and nothing overlaps: a row has only values, and an entry is their mean.
 struct Compress {
   LayerPages inputs;   // rows of one head: a position's values, then its gates; no keys
-  Slice bias;          // (pool, columns), or (pool, 2 * columns)
+  Slice bias;          // (pool, columns), or (pool, 2 * columns), if there are gates
   Slice last;          // int32 (entries): the position that completes the pool
   Slice page_lists;    // as those of Attention
   Slice list_offsets;  // int32 (entries)
@@ -149,6 +154,7 @@ struct Compress {
   bool overlaps = false;
   int columns = 0;  // of an entry
   Slice output;     // (entries, columns)
+  bool has_gates = true;
 
   bool operator==(const Compress&) const = default;
 };

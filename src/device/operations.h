@@ -103,8 +103,9 @@ struct RmsNorm {
   int tokens = 0;
   int columns = 0;
   float epsilon = 0;
-  Slice y;         // like x
-  int stride = 0;  // 0: columns
+  Slice y;          // like x
+  int stride = 0;   // 0: columns
+  int weights = 1;  // rows of `columns` in the weight: row r of x takes row r % weights
 
   bool operator==(const RmsNorm&) const = default;
 };
@@ -354,7 +355,7 @@ struct Convolve {
     Slice x;        // (tokens, channels)
     Slice weights;  // (taps, channels)
     int channels = 0;
-    size_t state_offset = 0;  // of its (taps - 1, channels)
+    size_t state_offset = 0;  // of its ((taps - 1) * dilation, channels)
     Slice y;                  // like x; may be x
 
     bool operator==(const Part&) const = default;
@@ -365,6 +366,7 @@ struct Convolve {
   int taps = 0;
   int tokens = 0;
   Part parts[kPartsMax];
+  int dilation = 1;  // tokens from one tap to the next
 
   bool operator==(const Convolve&) const = default;
 };
@@ -388,6 +390,14 @@ struct Sigmoid {
   size_t count = 0;
 
   bool operator==(const Sigmoid&) const = default;
+};
+
+// x[i] = x[i] * sigmoid(x[i])
+struct Silu {
+  Slice x;
+  size_t count = 0;
+
+  bool operator==(const Silu&) const = default;
 };
 
 // The delta rule (DeltaArgs in kernels/kernels.h). Value head h belongs to key head
@@ -464,6 +474,33 @@ struct UpdateStreams {
   bool operator==(const UpdateStreams&) const = default;
 };
 
+// Each stream gets its part of x, by a gate of its own and without being mixed:
+// output[token][j][i] = fma(2 * sigmoid(gates[token][j]), x[token][i], output[token][j][i]).
+struct InjectStreams {
+  Slice x;      // (tokens, columns)
+  Slice gates;  // (tokens, streams)
+  int tokens = 0;
+  int streams = 0;
+  int columns = 0;
+  Slice output;  // (tokens, streams, columns), in place
+
+  bool operator==(const InjectStreams&) const = default;
+};
+
+// output[token][j] = values[token], opened for each stream j by how well its key and its query
+// match (KernelTable::match_stream).
+struct MatchStreams {
+  Slice keys;     // (tokens, streams, columns)
+  Slice queries;  // like keys
+  Slice values;   // (tokens, columns)
+  int tokens = 0;
+  int streams = 0;
+  int columns = 0;
+  Slice output;  // like keys; may be keys
+
+  bool operator==(const MatchStreams&) const = default;
+};
+
 // The host has its turn, for an exchange: Device::run() calls it with this number.
 struct HostTurn {
   int number = 0;
@@ -477,6 +514,6 @@ using Operation =
                  Scale, Cap, Route, ExpertsUp, ExpertsDown, AddExpertBias, Add, HostTurn, Convolve,
                  Decay, Sigmoid, DeltaRule, Activate, LayerNorm, PoolKeys, IndexScores,
                  ChoosePositions, StreamGates, CollapseStreams, UpdateStreams, StoreRows, Compress,
-                 CompressedAttention>;
+                 CompressedAttention, Silu, InjectStreams, MatchStreams>;
 
 }  // namespace lockstep

@@ -96,16 +96,18 @@ struct EmbedArgs {
 };
 
 // y = x / sqrt(mean(x * x) + epsilon) * weight, squares added in kNormLanes lanes. x may be y.
+// Token t has row t % weights of the weight.
 struct RmsNormArgs {
   const float* x;  // (tokens, columns)
   size_t x_stride;
-  const float* weight;  // (columns)
+  const float* weight;  // (weights, columns)
   int32_t columns;
   float epsilon;
   int32_t token_begin;
   int32_t token_end;
   float* y;
   size_t y_stride;
+  int32_t weights = 1;
 };
 
 // Rotates pairs (i, i + half) of each head in place ("rotate half", Hugging Face layout).
@@ -198,6 +200,7 @@ struct AttentionArgs {
   float* output;       // (heads, value_dim)
   // A bit for each position, from the lowest of a word on, for attention_chosen alone.
   const uint32_t* chosen = nullptr;
+  bool keys_are_rows = false;  // for attention_chosen alone: keys are stored as values are
 };
 // The longest keys of attention over chosen positions.
 inline constexpr int kChosenKeyMax = 1024;
@@ -222,10 +225,11 @@ struct CompressedAttentionArgs {
 // Some columns of an entry, as Compress in device/operations.h: in each column the sum of
 // e[m] * value[m] over its members m in ascending order, divided by the sum of
 // e[m] = exp(g[m] - the largest g), with g[m] = gate[m] + bias[m]. Products are fused with the
-// additions.
+// additions. Without gates, which is without a bias: the sum of value[m], beginning with the first,
+// divided by their number.
 struct CompressArgs {
   PageArgs inputs;    // rows of one head
-  const float* bias;  // (pool, columns), or (pool, 2 * columns)
+  const float* bias;  // (pool, columns), or (pool, 2 * columns); or null
   const int32_t* page_list;
   int32_t last;  // position
   int32_t pool;
@@ -264,18 +268,20 @@ struct IndexScoresArgs {
   float* scores;      // by position or pool
 };
 
-// A causal convolution of each channel by itself over the last `taps` inputs, for one token:
-// y[c] = silu(sum over taps of weight * input), a chain of fused multiply-adds from the oldest
-// input on. Rows are `stride` floats apart.
+// A causal convolution of each channel by itself over `taps` inputs, each `dilation` tokens after
+// the one before it, for one token: y[c] = silu(sum over taps of weight * input), a chain of fused
+// multiply-adds from the oldest input on. Rows are `stride` floats apart.
 struct ConvolveArgs {
   const float* x;        // (channels)
   const float* weights;  // (taps, channels)
-  const float* before;   // (taps - 1, channels): the inputs before x, the oldest first; null: zeros
+  const float* before;   // ((taps - 1) * dilation, channels): the inputs before x, the oldest
+                         // first; null: zeros
   float* after;          // the same for the next token; may be `before`
   float* y;              // (channels); may be x
   int32_t taps;
   int32_t channels;
   size_t stride;
+  int32_t dilation = 1;
 };
 
 // The delta rule (https://arxiv.org/abs/2412.06464) for one token and one head, on a state of
@@ -313,8 +319,9 @@ struct KernelTable {
   void (*rope)(const RopeArgs&);
   void (*store_kv)(const StoreKvArgs&);
   void (*attention)(const AttentionArgs&);
-  // The same as attention over all positions, if all are chosen; without a window. The first
-  // head_dim columns of values are the keys, and head_dim is at most kChosenKeyMax.
+  // The same as attention over all positions, if all are chosen or there is no choice; without a
+  // window. The first head_dim columns of values are the keys, or keys are rows of their own, and
+  // head_dim is at most kChosenKeyMax.
   void (*attention_chosen)(const AttentionArgs&);
   void (*compressed_attention)(const CompressedAttentionArgs&);
   void (*compress)(const CompressArgs&);
@@ -330,6 +337,8 @@ struct KernelTable {
   void (*add)(const float* x, float* sum, size_t count);
   // y[i] = sigmoid(x[i]); y may be x.
   void (*sigmoid)(const float* x, float* y, size_t count);
+  // x[i] = x[i] * sigmoid(x[i])
+  void (*silu)(float* x, size_t count);
   // x[i] = exp(-rate[i] * log(1 + exp(x[i] + bias[i])))
   void (*decay)(const float* bias, const float* rate, float* x, size_t count);
   // x[i] = exp(least * sigmoid(rate[i] * (x[i] + bias[i])))
@@ -340,6 +349,14 @@ struct KernelTable {
                            size_t columns, float* y);
   void (*update_streams)(const float* x, const float* post, const float* mix, int32_t count,
                          size_t columns, float* streams, size_t stride);
+  // streams[j][i] = fma(post[j], x[i], streams[j][i])
+  void (*inject_streams)(const float* x, const float* post, int32_t count, size_t columns,
+                         float* streams, size_t stride);
+  // One stream of MatchStreams: with g = key . query / sqrt(columns), products added as the squares
+  // of a norm, r is the root of the larger of |g| and 1e-6, with the sign of g, or 0 if |g| is less
+  // than the smallest normal number; output[i] = sigmoid(r) * value[i]. output may be key.
+  void (*match_stream)(const float* key, const float* query, const float* value, int32_t columns,
+                       float* output);
   void (*convolve)(const ConvolveArgs&);
   void (*delta_rule)(const DeltaArgs&);
 };

@@ -42,6 +42,7 @@ TEST_CASE("attention of some pages at a time has the same bits") {
   for (uint32_t seed = 0; seed < 40; ++seed) devices.compare(attention, seed);
   for (uint32_t seed = 0; seed < 40; ++seed) devices.compare(sparse_attention, seed);
   for (uint32_t seed = 0; seed < 40; ++seed) devices.compare(compressed_attention, seed);
+  for (uint32_t seed = 0; seed < 40; ++seed) devices.compare(row_attention, seed);
 }
 
 TEST_CASE("attention of pages that workgroups share has the same bits") {

@@ -44,7 +44,7 @@ bool have_same_bits(const std::vector<float>& some, const std::vector<float>& ot
          std::memcmp(some.data(), others.data(), some.size() * sizeof(float)) == 0;
 }
 
-std::vector<float> attend_long(Device& device, int pages_reached) {
+std::vector<float> attend_long(Device& device, int pages_reached, bool keys_are_rows = false) {
   constexpr int kPages = 3000, kHeadDim = 32;
   constexpr size_t kOfPage = size_t{2} * kPagePositions * kHeadDim;
   Numbers numbers;
@@ -72,7 +72,8 @@ std::vector<float> attend_long(Device& device, int pages_reached) {
                          .heads = 1,
                          .heads_per_kv = 1,
                          .scale = 0.125f,
-                         .output = output});
+                         .output = output,
+                         .keys_are_rows = keys_are_rows});
   return played(device, output, kHeadDim);
 }
 
@@ -134,6 +135,7 @@ TEST_CASE("attention over very many pages has the same bits") {
   for (const int pages_reached : {0, 3000, 4096}) {  // one workgroup; 1,024 that share
     CHECK(have_same_bits(expected, attend_long(*devices.gpu, pages_reached)));
   }
+  CHECK(have_same_bits(attend_long(*devices.cpu, 0, true), attend_long(*devices.gpu, 3000, true)));
 }
 
 TEST_CASE("attention over very many entries has the same bits") {

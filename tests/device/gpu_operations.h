@@ -489,7 +489,9 @@ inline std::vector<Output> norm_and_products(Device& device, Random& random) {
   const auto width = static_cast<size_t>(shape.columns);
   const Slice sum = put_numbers(device, random, count, Access::kHost);
   const Slice y = room(device, count, Access::kHost);
-  const Slice x = put_numbers(device, random, count), weight = put_numbers(device, random, width);
+  const int weights = between(random, 1, 3);
+  const Slice x = put_numbers(device, random, count);
+  const Slice weight = put_numbers(device, random, static_cast<size_t>(weights) * width);
   const Slice bias = put_numbers(device, random, width);
   const AddBias change{y, bias, tokens, shape.columns};
   std::vector<Output> outputs{{sum, count}, {y, count}};
@@ -497,7 +499,7 @@ inline std::vector<Output> norm_and_products(Device& device, Random& random) {
   if (random() % 2 == 0) {
     operations.push_back(AddRmsNorm{x, sum, weight, tokens, shape.columns, 1e-6f, y});
   } else {
-    operations.push_back(RmsNorm{x, weight, tokens, shape.columns, 1e-5f, y});
+    operations.push_back(RmsNorm{x, weight, tokens, shape.columns, 1e-5f, y, 0, weights});
   }
   if (random() % 3 == 0) operations.push_back(change);
   for (int i = between(random, 1, 3); i > 0; --i) {
@@ -540,6 +542,8 @@ inline const NamedCase kCases[] = {
     {"residual streams", residual_streams},
     {"gates of one sum", gates_of_one_sum},
     {"compressed attention", compressed_attention},
+    {"matched streams", matched_streams},
+    {"attention over rows", row_attention},
 };
 
 }  // namespace lockstep::testing

@@ -32,8 +32,9 @@ inline std::vector<Output> recurrent(Device& device, Random& random) {
   const int key_dim = between(random, 1, 40), value_dim = between(random, 1, 90);
   const int taps = between(random, 1, 5), decays = random() % 2 == 0 ? 1 : key_dim;
   const int channels = key_heads * key_dim, values = value_heads * value_dim;
+  const int dilation = between(random, 1, 3);
   const auto count = [&](int width) { return static_cast<size_t>(tokens * width); };
-  const auto past = static_cast<size_t>((taps - 1) * channels);
+  const auto past = static_cast<size_t>((taps - 1) * dilation * channels);
   const size_t state = past + static_cast<size_t>(value_heads * key_dim * value_dim);
   const size_t stride = state + static_cast<size_t>(between(random, 0, 9));
   const size_t all = RandomStates::kStates * stride;
@@ -44,7 +45,7 @@ inline std::vector<Output> recurrent(Device& device, Random& random) {
                           .from = put_ints(device, numbers.from),
                           .to = put_ints(device, numbers.to)};
   const Slice key = put_numbers(device, random, count(channels), Access::kHost);
-  Convolve convolve{.states = states, .taps = taps, .tokens = tokens};
+  Convolve convolve{.states = states, .taps = taps, .tokens = tokens, .dilation = dilation};
   convolve.parts[1] = {.x = key,
                        .weights = put_numbers(device, random, static_cast<size_t>(taps * channels)),
                        .channels = channels,
@@ -52,6 +53,8 @@ inline std::vector<Output> recurrent(Device& device, Random& random) {
   device.queue(convolve);
   const Slice rate = put_numbers(device, random, count(value_heads), Access::kHost);
   device.queue(Sigmoid{rate, count(value_heads)});
+  const Slice opened = put_numbers(device, random, count(values), Access::kHost);
+  device.queue(Silu{opened, count(values)});
   const int width = value_heads * decays;
   const Slice decay = put_numbers(device, random, count(width), Access::kHost);
   device.queue(Decay{decay, put_numbers(device, random, static_cast<size_t>(width)),
@@ -75,11 +78,8 @@ inline std::vector<Output> recurrent(Device& device, Random& random) {
                          .value_dim = value_dim,
                          .decays = decays,
                          .output = output});
-  return {{memory, all},
-          {key, count(channels)},
-          {decay, count(width)},
-          {bounded, count(width)},
-          {output, count(values)}};
+  return {{memory, all},           {key, count(channels)},  {decay, count(width)},
+          {bounded, count(width)}, {opened, count(values)}, {output, count(values)}};
 }
 
 }  // namespace lockstep::testing

@@ -56,6 +56,18 @@ TEST_CASE("queues that differ in anything are recorded, equal ones are not") {
   CHECK(device->host(y.buffer)[0] == 14.0f);
 }
 
+TEST_CASE("a queue whose operations have no work can be the first one that a GPU runs") {
+  const auto device = open_gpu();
+  const Slice x = put(*device, std::vector<float>(64, 1.0f));
+  device->queue(Add{x, 0, x});
+  REQUIRE(device->wait().ok());
+  device->queue(Add{x, 64, x});
+  REQUIRE(device->wait().ok());
+  std::vector<float> values(1);
+  device->read(x, std::as_writable_bytes(std::span(values)));
+  CHECK(values[0] == 2.0f);
+}
+
 // The lists that operations point to may hold other matrices the next time.
 TEST_CASE("a list of other matrices is another queue") {
   const auto device = open_gpu();

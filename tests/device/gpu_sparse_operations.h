@@ -54,13 +54,14 @@ struct SparseSequences {
     offsets = put_ints(device, first);
   }
 
-  // Pages of one head, with garbage in all slots.
+  // Pages of one head, if it is not said, with garbage in all slots.
   LayerPages make_pages(Device& device, LayerPages pages, Access access = Access::kDevice) const {
-    const size_t head = page_head_stride(pages.kind, pages.head_dim) / Slice::kElementBytes;
-    pages.page_stride = 2 * head;
-    pages.keys = put(device, std::vector<float>(2 * head * kPages, 1e30f), access);
-    pages.values = {pages.keys.buffer, head};
-    pages.kv_heads = 1;
+    pages.kv_heads = std::max(1, pages.kv_heads);
+    const size_t heads = static_cast<size_t>(pages.kv_heads) *
+                         page_head_stride(pages.kind, pages.head_dim) / Slice::kElementBytes;
+    pages.page_stride = 2 * heads;
+    pages.keys = put(device, std::vector<float>(2 * heads * kPages, 1e30f), access);
+    pages.values = {pages.keys.buffer, heads};
     return pages;
   }
   // Stores random rows, with garbage in the slots beyond them.

@@ -66,4 +66,47 @@ inline std::vector<Output> gates_of_one_sum(Device& device, Random& random) {
   return {{x, count}};
 }
 
+// Streams are normed with a weight each and match queries, whose values become parts of others.
+inline std::vector<Output> matched_streams(Device& device, Random& random) {
+  const int tokens = between(random, 1, 6), streams = between(random, 1, kResidualStreamsMax);
+  const int columns = between(random, 1, 400);
+  const auto count = [&](int width) { return static_cast<size_t>(tokens * width); };
+  const size_t all = count(streams * columns);
+  const Slice keys = put_numbers(device, random, all, Access::kHost);
+  const Slice weight = put_numbers(device, random, static_cast<size_t>(streams * columns));
+  device.queue(RmsNorm{.x = keys,
+                       .weight = weight,
+                       .tokens = tokens * streams,
+                       .columns = columns,
+                       .epsilon = 1e-6f,
+                       .y = keys,
+                       .weights = streams});
+  std::vector<float> queries = numbers(random, all);
+  for (float& x : queries) {
+    if (random() % 16 == 0) x *= random() % 2 == 0 ? 0.0f : 1e-9f;
+  }
+  const bool is_small = random() % 4 == 0;
+  for (float& x : queries) x *= is_small ? 1e-7f : 1.0f;
+  MatchStreams match{.keys = keys,
+                     .queries = put(device, queries),
+                     .values = put_numbers(device, random, count(columns)),
+                     .tokens = tokens,
+                     .streams = streams,
+                     .columns = columns,
+                     .output = room(device, all, Access::kHost)};
+  device.queue(match);
+  const Slice opened = match.output;
+  match.output = keys;
+  device.queue(match);
+  const Slice gates = put_numbers(device, random, count(streams), Access::kHost);
+  const Slice output = put_numbers(device, random, all, Access::kHost);
+  device.queue(InjectStreams{.x = keys,  // the first numbers of them
+                             .gates = gates,
+                             .tokens = tokens,
+                             .streams = streams,
+                             .columns = columns,
+                             .output = output});
+  return {{keys, all}, {opened, all}, {gates, count(streams)}, {output, all}};
+}
+
 }  // namespace lockstep::testing

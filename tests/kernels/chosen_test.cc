@@ -153,6 +153,57 @@ TEST_CASE("attention over some positions is their softmax, with the same bits ev
   }
 }
 
+// Keys and values of two heads, of which one is read, once with keys in groups of sixteen and once
+// with keys in rows.
+TEST_CASE("attention over keys in rows has the bits of attention over the same keys") {
+  constexpr int kHeads = 2, kPositions = 250, kQueries = 18;
+  for (const auto& [table, kind] : tables_and_kinds()) {
+    CAPTURE(std::string(table->name));
+    CAPTURE(static_cast<int>(kind));
+    for (const int head_dim : {17, 48, 75}) {
+      SampleRandom random(10);
+      const size_t width = kHeads * static_cast<size_t>(head_dim);
+      const size_t stride = kHeads * page_head_stride(kind, head_dim);
+      const std::vector<float> new_keys = random.units(kPositions * width);
+      const std::vector<float> new_values = random.units(kPositions * width);
+      std::vector<std::byte> groups(kPagesMax * stride, std::byte{0xff});
+      std::vector<std::byte> rows = groups, values = groups;
+      const PageArgs in_groups = {kind,     groups.data(), values.data(), stride,
+                                  head_dim, head_dim,      kHeads};
+      PageArgs in_rows = in_groups, to_rows = in_groups;
+      in_rows.keys = to_rows.values = rows.data();
+      const int32_t list[kPagesMax] = {2, 0, 3, 1};
+      std::vector<int32_t> page, slot;
+      for (int position = 0; position < kPositions; ++position) {
+        page.push_back(list[position / kPagePositions]);
+        slot.push_back(position % kPagePositions);
+      }
+      table->store_kv({in_groups, new_keys.data(), new_values.data(), width, width, page.data(),
+                       slot.data(), 0, kPositions});
+      table->store_kv(
+          {to_rows, nullptr, new_keys.data(), 0, width, page.data(), slot.data(), 0, kPositions});
+      const std::vector<float> query = random.units(kQueries * static_cast<size_t>(head_dim));
+      const std::vector<float> sinks = random.units(kQueries);
+      for (const int position : {0, 15, 63, 64, 100, 249}) {
+        const Mask mask = mask_of(all_to(position));
+        std::vector<float> expected(query.size()), found = expected, chosen = expected;
+        AttentionArgs args{in_groups,    1,        list,  position,     0,
+                           query.data(), kQueries, 0.25f, sinks.data(), expected.data()};
+        table->attention(args);
+        args.pages = in_rows;
+        args.keys_are_rows = true;
+        args.output = found.data();
+        table->attention_chosen(args);
+        args.chosen = mask.data();
+        args.output = chosen.data();
+        table->attention_chosen(args);
+        CHECK(same_bits(expected, found));
+        CHECK(same_bits(expected, chosen));
+      }
+    }
+  }
+}
+
 // Slots of other positions hold garbage here, so none of them is read.
 TEST_CASE("positions that are not chosen do not matter") {
   for (const auto& [table, kind] : tables_and_kinds()) {

@@ -254,8 +254,10 @@ struct EntryCase {
   int pool;
   bool overlaps;
   int last;
+  bool has_gates = true;
 
   int width() const { return columns * (overlaps ? 2 : 1); }
+  int row() const { return width() * (has_gates ? 2 : 1); }
 };
 
 std::vector<float> entry_by_definition(const EntryCase& c, const StoredRows& rows,
@@ -267,13 +269,16 @@ std::vector<float> entry_by_definition(const EntryCase& c, const StoredRows& row
       for (int m = 0; m < c.pool; ++m) {
         const float* row = rows.row(pool_begin + m);
         values.push_back(row[of]);
+        if (!c.has_gates) continue;
         gates.push_back(row[c.width() + of] + bias[static_cast<size_t>(m * c.width() + of)]);
       }
     };
     const int own = c.last + 1 - c.pool;
     if (c.overlaps && own > 0) add(own - c.pool, column);
     add(own, column + (c.overlaps ? c.columns : 0));
-    entry.push_back(definition::pooled_key(values, gates));
+    entry.push_back(c.has_gates ? definition::pooled_key(values, gates)
+                                : definition::plain_mean(values));
+    if (!c.has_gates) gates.assign(values.size(), 0.0f);
     double sum = 0, mean = 0;
     for (size_t m = 0; m < values.size(); ++m) {
       sum += std::exp(double{gates[m]});
@@ -287,7 +292,7 @@ std::vector<float> entry_by_definition(const EntryCase& c, const StoredRows& row
 void check_entries(const KernelTable& table, KvKind kind, EntryCase c) {
   SampleRandom random(71);
   const int count = std::max(3, 130 / c.pool);
-  const int positions = count * c.pool, row = 2 * c.width();
+  const int positions = count * c.pool, row = c.row();
   const std::vector<int32_t> list = mixed_pages((positions + kPagePositions - 1) / kPagePositions);
   const std::vector<float> stored = random.units(static_cast<size_t>(positions * row));
   const StoredRows rows = stored_positions(table, kind, row, stored, list);
@@ -300,7 +305,7 @@ void check_entries(const KernelTable& table, KvKind kind, EntryCase c) {
       std::vector<float> found(whole.size() + 8, kUntouched), expected = found;
       std::copy(whole.begin() + begin, whole.begin() + end, expected.begin() + begin);
       table.compress({.inputs = rows.args,
-                      .bias = bias.data(),
+                      .bias = c.has_gates ? bias.data() : nullptr,
                       .page_list = list.data(),
                       .last = c.last,
                       .pool = c.pool,
@@ -380,6 +385,7 @@ TEST_CASE("entries equal their definition bit for bit, whatever the columns and 
           CAPTURE(overlaps);
           check_entries(*table, kind, {columns, pool, overlaps, 0});
         }
+        check_entries(*table, kind, {columns, pool, false, 0, false});
       }
     }
   }

@@ -141,6 +141,31 @@ inline std::vector<float> changed_streams(const std::vector<float>& streams, flo
   return changed;
 }
 
+// One column of a token's streams that get a part of x each, without being mixed.
+inline std::vector<float> injected_streams(std::vector<float> streams, float x, const float* post) {
+  for (size_t s = 0; s < streams.size(); ++s) streams[s] = std::fma(post[s], x, streams[s]);
+  return streams;
+}
+
+// By how much a stream is opened.
+inline float match(const std::vector<float>& key, const std::vector<float>& query) {
+  std::vector<float> lanes(128, 0.0f);
+  for (size_t c = 0; c < key.size(); ++c) {
+    lanes[c % 128] = std::fma(key[c], query[c], lanes[c % 128]);
+  }
+  const float g = tree_sum(lanes) / std::sqrt(static_cast<float>(key.size()));
+  if (std::fabs(g) < 0x1p-126f) return sigmoid_f32(0.0f);
+  const float size = std::fabs(g) < 1e-6f ? 1e-6f : std::fabs(g);
+  return sigmoid_f32(std::copysign(std::sqrt(size), g));
+}
+
+// One column of an entry without gates.
+inline float plain_mean(const std::vector<float>& values) {
+  float sum = values[0];
+  for (size_t m = 1; m < values.size(); ++m) sum += values[m];
+  return sum / static_cast<float>(values.size());
+}
+
 // One channel: its inputs from the oldest to the newest one.
 inline float convolution(const std::vector<float>& inputs, const std::vector<float>& weights) {
   float sum = 0.0f;

@@ -75,6 +75,35 @@ TEST_CASE("every half precision number converts exactly, in lanes and one by one
   }
 }
 
+TEST_CASE("a norm takes the rows of its weight in turn") {
+  constexpr size_t kTokens = 7, kColumns = 37, kWeights = 3;
+  const std::vector<float> x = drawn(1, kTokens * kColumns, SampleKind::kPlain);
+  const std::vector<float> weight = drawn(2, kWeights * kColumns, SampleKind::kPlain);
+  for (const KernelTable* table : available_kernels()) {
+    CAPTURE(std::string(table->name));
+    std::vector<float> y(x.size(), kUntouched), expected = y;
+    for (const auto& [begin, end] : {std::pair<size_t, size_t>{1, 2}, {2, kTokens}}) {
+      table->rms_norm({.x = x.data(),
+                       .x_stride = kColumns,
+                       .weight = weight.data(),
+                       .columns = kColumns,
+                       .epsilon = 1e-5f,
+                       .token_begin = static_cast<int32_t>(begin),
+                       .token_end = static_cast<int32_t>(end),
+                       .y = y.data(),
+                       .y_stride = kColumns,
+                       .weights = kWeights});
+    }
+    for (size_t token = 1; token < kTokens; ++token) {
+      const auto own = weight.begin() + token % kWeights * kColumns;
+      const auto row =
+          definition::rms_norm(x.data() + token * kColumns, {own, own + kColumns}, 1e-5f);
+      std::copy(row.begin(), row.end(), expected.begin() + token * kColumns);
+    }
+    CHECK(first_difference(y, expected) == -1);
+  }
+}
+
 TEST_CASE("rms_norm is what the definition says and near the exact value, also in place") {
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));

@@ -32,6 +32,20 @@ TEST_CASE("sigmoid in lanes is sigmoid_f32, whatever the count") {
   }
 }
 
+TEST_CASE("silu in lanes is x * sigmoid_f32(x), whatever the count") {
+  SampleRandom random(48);
+  for (const KernelTable* table : available_kernels()) {
+    for (const size_t count : kCounts) {
+      std::vector<float> x = units(random, count, 90), expected;
+      for (const float value : x) expected.push_back(value * sigmoid_f32(value));
+      x.push_back(kUntouched);
+      expected.push_back(kUntouched);
+      table->silu(x.data(), count);
+      CHECK(first_difference(x, expected) == -1);
+    }
+  }
+}
+
 TEST_CASE("decays equal their definition bit for bit, and are accurate") {
   SampleRandom random(42);
   for (const KernelTable* table : available_kernels()) {
@@ -114,6 +128,50 @@ TEST_CASE("convolutions equal their definition, with and without a past, in plac
           CHECK(first_difference(x, expected) == -1);
           CHECK(first_difference(after, expected_after) == -1);
           past = after;
+        }
+      }
+    }
+  }
+}
+
+// A state holds the inputs of all tokens between the taps.
+TEST_CASE("convolutions with taps some tokens apart equal their definition") {
+  SampleRandom random(49);
+  for (const KernelTable* table : available_kernels()) {
+    CAPTURE(std::string(table->name));
+    for (const auto& [taps, dilation] : {std::pair<size_t, size_t>{1, 3}, {2, 3}, {4, 2}, {4, 3}}) {
+      for (const size_t channels : {1, 16, 41}) {
+        constexpr size_t kTokens = 15;
+        const size_t past = (taps - 1) * dilation;
+        const std::vector<float> weights = units(random, taps * channels);
+        std::vector<std::vector<float>> inputs(past, std::vector<float>(channels, 0.0f));
+        std::vector<float> state(past * channels, kUntouched);
+        for (size_t token = 0; token < kTokens; ++token) {
+          inputs.push_back(units(random, channels, 4));
+          std::vector<float> y(channels), expected, expected_state;
+          for (size_t c = 0; c < channels; ++c) {
+            std::vector<float> of_taps, of_channel;
+            for (size_t tap = 0; tap < taps; ++tap) {
+              of_taps.push_back(inputs[token + tap * dilation][c]);
+              of_channel.push_back(weights[tap * channels + c]);
+            }
+            expected.push_back(definition::convolution(of_taps, of_channel));
+          }
+          for (size_t row = 1; row <= past; ++row) {
+            const std::vector<float>& kept = inputs[token + row];
+            expected_state.insert(expected_state.end(), kept.begin(), kept.end());
+          }
+          table->convolve({.x = inputs.back().data(),
+                           .weights = weights.data(),
+                           .before = token == 0 ? nullptr : state.data(),
+                           .after = state.data(),
+                           .y = y.data(),
+                           .taps = static_cast<int32_t>(taps),
+                           .channels = static_cast<int32_t>(channels),
+                           .stride = channels,
+                           .dilation = static_cast<int32_t>(dilation)});
+          CHECK(first_difference(y, expected) == -1);
+          CHECK(first_difference(state, expected_state) == -1);
         }
       }
     }

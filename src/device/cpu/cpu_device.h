@@ -226,6 +226,7 @@ class CpuDevice : public Device {
   void convolve(const Convolve& op, const Convolve::Part& part);
   void run(const Decay& op);
   void run(const Sigmoid& op);
+  void run(const Silu& op);
   void run(const DeltaRule& op);
   // In cpu_device_sparse.cc.
   void run(const LayerNorm& op);
@@ -236,6 +237,8 @@ class CpuDevice : public Device {
   void run(const StreamGates& op);
   void run(const CollapseStreams& op);
   void run(const UpdateStreams& op);
+  void run(const InjectStreams& op);
+  void run(const MatchStreams& op);
   void store(const StoreKvArgs& args, int tokens, size_t cost);
   // In cpu_device_compressed.cc.
   void run(const StoreRows& op);

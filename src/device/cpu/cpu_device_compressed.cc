@@ -15,7 +15,8 @@ constexpr int kColumnsOfPiece = 128;
 
 void CpuDevice::run(const StoreRows& op) {
   const auto tokens = static_cast<size_t>(op.tokens), stride = static_cast<size_t>(op.rows_stride);
-  LOCKSTEP_CHECK(op.pages.kv_heads == 1 && op.pages.value_dim == op.pages.head_dim);
+  LOCKSTEP_CHECK(op.pages.value_dim == op.pages.head_dim &&
+                 op.pages.kv_heads * op.pages.head_dim <= op.rows_stride);
   const StoreKvArgs args{.pages = page_args(op.pages),
                          .keys = nullptr,
                          .values = floats(op.rows, tokens * stride),
@@ -30,9 +31,11 @@ void CpuDevice::run(const Compress& op) {
   if (op.entries == 0) return;
   const auto entries = static_cast<size_t>(op.entries), columns = static_cast<size_t>(op.columns);
   const size_t width = columns * (op.overlaps ? 2 : 1);
-  LOCKSTEP_CHECK(static_cast<size_t>(op.inputs.head_dim) == 2 * width);
+  LOCKSTEP_CHECK(op.pool > 0 && (op.has_gates || !op.overlaps));
+  LOCKSTEP_CHECK(static_cast<size_t>(op.inputs.head_dim) == (op.has_gates ? 2 : 1) * width);
   const PageArgs inputs = page_args(op.inputs);
-  const float* bias = floats(op.bias, static_cast<size_t>(op.pool) * width);
+  const float* bias =
+      op.has_gates ? floats(op.bias, static_cast<size_t>(op.pool) * width) : nullptr;
   const int32_t* last = ints(op.last, entries);
   const int32_t* offsets = ints(op.list_offsets, entries);
   const int32_t* lists = ints(op.page_lists, 0);

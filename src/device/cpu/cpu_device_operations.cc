@@ -61,13 +61,15 @@ void CpuDevice::run(const CopyColumns& op) {
 void CpuDevice::run(const RmsNorm& op) {
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
   const size_t stride = stride_or(op.stride, columns);
+  LOCKSTEP_CHECK(op.weights > 0);
   const RmsNormArgs args{.x = floats(op.x, tokens * stride),
                          .x_stride = stride,
-                         .weight = floats(op.weight, columns),
+                         .weight = floats(op.weight, static_cast<size_t>(op.weights) * columns),
                          .columns = op.columns,
                          .epsilon = op.epsilon,
                          .y = floats(op.y, tokens * stride),
-                         .y_stride = stride};
+                         .y_stride = stride,
+                         .weights = op.weights};
   parallel(op.tokens, 2 * columns, [&](int begin, int end) {
     RmsNormArgs part = args;
     part.token_begin = begin;
@@ -141,6 +143,8 @@ void CpuDevice::store(const StoreKvArgs& args, int tokens, size_t cost) {
 
 void CpuDevice::run(const Attention& op) {
   if (op.heads == 0 || op.tokens == 0) return;
+  LOCKSTEP_CHECK(!op.keys_are_rows || (op.window == 0 && op.pages.value_dim == op.pages.head_dim &&
+                                       op.pages.head_dim <= kChosenKeyMax));
   const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
   const auto head_dim = static_cast<size_t>(op.pages.head_dim);
   const auto value_dim = static_cast<size_t>(op.pages.value_dim);
@@ -181,8 +185,10 @@ void CpuDevice::run(const Attention& op) {
                                .scale = op.scale,
                                .sinks = sinks ? sinks + first : nullptr,
                                .output = output + at * value_dim,
-                               .chosen = is_sparse ? mask + token * mask_words : nullptr};
-      is_sparse ? kernels_.attention_chosen(args) : kernels_.attention(args);
+                               .chosen = is_sparse ? mask + token * mask_words : nullptr,
+                               .keys_are_rows = op.keys_are_rows};
+      const bool takes_rows = is_sparse || op.keys_are_rows;
+      takes_rows ? kernels_.attention_chosen(args) : kernels_.attention(args);
     }
   });
 }

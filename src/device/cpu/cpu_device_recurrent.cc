@@ -24,7 +24,7 @@ Slice state_part(const StateSlots& states, int32_t number, size_t offset) {
 }  // namespace
 
 void CpuDevice::run(const Convolve& op) {
-  LOCKSTEP_CHECK(op.taps > 0);
+  LOCKSTEP_CHECK(op.taps > 0 && op.dilation > 0);
   for (const Convolve::Part& part : op.parts) {
     if (part.channels > 0 && op.tokens > 0) convolve(op, part);
   }
@@ -33,15 +33,16 @@ void CpuDevice::run(const Convolve& op) {
 void CpuDevice::convolve(const Convolve& op, const Convolve::Part& part) {
   const auto tokens = static_cast<size_t>(op.tokens);
   const auto channels = static_cast<size_t>(part.channels), taps = static_cast<size_t>(op.taps);
+  const size_t past = (taps - 1) * static_cast<size_t>(op.dilation);
   const int32_t* from = ints(op.states.from, tokens);
   const int32_t* to = ints(op.states.to, tokens);
   const float* x = floats(part.x, tokens * channels);
   const float* weights = floats(part.weights, taps * channels);
   float* y = floats(part.y, tokens * channels);
   const auto state = [&](int32_t number) {
-    return floats(state_part(op.states, number, part.state_offset), (taps - 1) * channels);
+    return floats(state_part(op.states, number, part.state_offset), past * channels);
   };
-  parallel(chunks_of(channels), tokens * taps * kColumnsOfChunk, [&](int begin, int end) {
+  parallel(chunks_of(channels), tokens * (past + 1) * kColumnsOfChunk, [&](int begin, int end) {
     const size_t first = static_cast<size_t>(begin) * kColumnsOfChunk;
     const size_t last = std::min(channels, static_cast<size_t>(end) * kColumnsOfChunk);
     for (size_t token = 0; token < tokens; ++token) {
@@ -52,7 +53,8 @@ void CpuDevice::convolve(const Convolve& op, const Convolve::Part& part) {
                          .y = y + token * channels + first,
                          .taps = op.taps,
                          .channels = static_cast<int32_t>(last - first),
-                         .stride = channels});
+                         .stride = channels,
+                         .dilation = op.dilation});
     }
   });
 }
@@ -78,6 +80,13 @@ void CpuDevice::run(const Decay& op) {
 void CpuDevice::run(const Sigmoid& op) {
   float* x = floats(op.x, op.count);
   kernels_.sigmoid(x, x, op.count);
+}
+
+void CpuDevice::run(const Silu& op) {
+  float* x = floats(op.x, op.count);
+  constexpr size_t kCost = 32;  // of one number
+  in_columns(1, op.count, kColumnsOfChunk, kCost,
+             [&](size_t, size_t first, size_t count) { kernels_.silu(x + first, count); });
 }
 
 void CpuDevice::run(const DeltaRule& op) {

@@ -90,4 +90,41 @@ void CpuDevice::run(const UpdateStreams& op) {
              });
 }
 
+void CpuDevice::run(const InjectStreams& op) {
+  LOCKSTEP_CHECK(op.streams > 0 && op.streams <= kResidualStreamsMax);
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const auto streams = static_cast<size_t>(op.streams);
+  const float* x = floats(op.x, tokens * columns);
+  const float* gates = floats(op.gates, tokens * streams);
+  float* output = floats(op.output, tokens * streams * columns);
+  in_columns(tokens, columns, kStreamColumns, streams,
+             [&](size_t token, size_t first, size_t count) {
+               float post[kResidualStreamsMax];
+               for (size_t s = 0; s < streams; ++s) {
+                 post[s] = 2 * sigmoid_f32(gates[token * streams + s]);
+               }
+               kernels_.inject_streams(x + token * columns + first, post, op.streams, count,
+                                       output + token * streams * columns + first, columns);
+             });
+}
+
+// A piece of work is a stream of a token, whose output is written once its key has been read.
+void CpuDevice::run(const MatchStreams& op) {
+  LOCKSTEP_CHECK(op.streams > 0 && op.columns > 0);
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const auto streams = static_cast<size_t>(op.streams);
+  const size_t all = tokens * streams * columns;
+  const float* keys = floats(op.keys, all);
+  const float* queries = floats(op.queries, all);
+  const float* values = floats(op.values, tokens * columns);
+  float* output = floats(op.output, all);
+  parallel(op.tokens * op.streams, 2 * columns, [&](int begin, int end) {
+    for (auto row = static_cast<size_t>(begin); row < static_cast<size_t>(end); ++row) {
+      const size_t at = row * columns;
+      kernels_.match_stream(keys + at, queries + at, values + row / streams * columns, op.columns,
+                            output + at);
+    }
+  });
+}
+
 }  // namespace lockstep

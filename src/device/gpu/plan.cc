@@ -88,6 +88,8 @@ std::string_view kernel_name(Kernel kernel) {
       return "compress";
     case Kernel::kAttentionCompressed:
       return "attention_compressed";
+    case Kernel::kMatchStreams:
+      return "match_streams";
   }
   return "";
 }
@@ -271,23 +273,27 @@ void Planner::plan(const RmsNorm& op) {
   const size_t stride = stride_or(op.stride, columns);
   const MemoryRange x = memory_.place(op.x, tokens * stride),
                     y = memory_.place(op.y, tokens * stride);
-  const MemoryRange weight = memory_.place(op.weight, columns);
+  LOCKSTEP_CHECK(op.weights > 0);
+  const MemoryRange weight = memory_.place(op.weight, static_cast<size_t>(op.weights) * columns);
   plan_norm({.x = x.begin,
              .weight = weight.begin,
              .columns = static_cast<uint32_t>(columns),
              .stride = static_cast<uint32_t>(stride),
              .epsilon = op.epsilon},
-            tokens, {x, weight}, {}, op.y, y);
+            tokens, op.weights, {x, weight}, {}, op.y, y);
 }
 
-// `sum`: is written too; or none.
-void Planner::plan_norm(NormParams params, size_t tokens, std::initializer_list<MemoryRange> reads,
-                        const MemoryRange& sum, Slice output, const MemoryRange& y) {
+// `weights`: rows of the weight; `sum`: is written too, or none.
+void Planner::plan_norm(NormParams params, size_t tokens, int weights,
+                        std::initializer_list<MemoryRange> reads, const MemoryRange& sum,
+                        Slice output, const MemoryRange& y) {
   const PreparedRows prepared = room_for(user_of(output), y, tokens, params.columns, params.stride);
   params.prepared = prepared.to;
   params.y = y.begin;
-  emit({Kernel::kNorm, {0, 0, params.sum == 0 ? 0u : 1u, prepared.form}}, tokens, 1, params, reads,
-       {sum, y, prepared.prepared.range});
+  emit({Kernel::kNorm,
+        {0, 0, params.sum == 0 ? 0u : 1u, prepared.form,
+         weights > 1 ? static_cast<uint32_t>(weights) : 0u}},
+       tokens, 1, params, reads, {sum, y, prepared.prepared.range});
   keep(prepared);
 }
 
@@ -308,7 +314,7 @@ void Planner::plan_sum_norm(const AddRmsNorm& op, const MemoryRange& bias) {
              .columns = static_cast<uint32_t>(columns),
              .stride = static_cast<uint32_t>(columns),
              .epsilon = op.epsilon},
-            tokens, {x, sum, bias, weight}, sum, op.y, y);
+            tokens, 1, {x, sum, bias, weight}, sum, op.y, y);
 }
 
 void Planner::plan(const Rope& op) {

@@ -46,6 +46,7 @@ enum class Kernel : uint8_t {
   kStreams,
   kCompress,
   kAttentionCompressed,
+  kMatchStreams,
 };
 
 // "matmul"
@@ -207,8 +208,9 @@ class Planner {
   void plan(const CopyColumns& op);
   void plan(const RmsNorm& op);
   void plan(const AddRmsNorm& op);
-  void plan_norm(NormParams params, size_t tokens, std::initializer_list<MemoryRange> reads,
-                 const MemoryRange& sum, Slice output, const MemoryRange& y);
+  void plan_norm(NormParams params, size_t tokens, int weights,
+                 std::initializer_list<MemoryRange> reads, const MemoryRange& sum, Slice output,
+                 const MemoryRange& y);
   // `bias`: is added to the sum; or none.
   void plan_sum_norm(const AddRmsNorm& op, const MemoryRange& bias);
   void plan(const HeadSquares& op);
@@ -247,6 +249,8 @@ class Planner {
   void plan(const ScaleRows& op);
   void plan(const Scale& op);
   void plan(const Cap& op);
+  // Changes each of `all` numbers in place.
+  void plan_numbers(uint32_t kind, Slice numbers, size_t all);
   // Changes rows in place by an operand.
   void plan_rows(uint32_t kind, Slice rows, const MemoryRange& with, int tokens, int columns);
   void plan(const Route& op);
@@ -262,6 +266,7 @@ class Planner {
   void plan(const Convolve& op);
   void plan(const Decay& op);
   void plan(const Sigmoid& op);
+  void plan(const Silu& op);
   void plan(const DeltaRule& op);
   struct StateRanges {
     MemoryRange memory, from, to;
@@ -283,6 +288,8 @@ class Planner {
   void plan(const StreamGates& op);
   void plan(const CollapseStreams& op);
   void plan(const UpdateStreams& op);
+  void plan(const InjectStreams& op);
+  void plan(const MatchStreams& op);
   void activate(ActivateParams params, std::initializer_list<MemoryRange> reads,
                 const MemoryRange& output, const PlanMatrix* user);
   void elementwise(uint32_t kind, const ElementwiseParams& params,

@@ -23,7 +23,8 @@ size_t part_bytes(const Attention& op) {
 
 void Planner::plan(const Attention& op) {
   if (op.heads == 0 || op.tokens == 0) return;
-  LOCKSTEP_CHECK(op.chosen == 0 || op.window == 0);
+  LOCKSTEP_CHECK((op.chosen == 0 && !op.keys_are_rows) || op.window == 0);
+  LOCKSTEP_CHECK(!op.keys_are_rows || op.pages.value_dim == op.pages.head_dim);
   const Split split = split_of(op);
   if (split.pages > 0) return plan_split_attention(op, split);
   plan_unshared(op, nullptr);
@@ -42,9 +43,9 @@ void Planner::plan_unshared(const Attention& op, const AttentionEntries* entries
   }
 }
 
-// A row that attends to chosen positions has one workgroup.
+// A row that attends to chosen positions, or to keys in rows, has one workgroup.
 Planner::Split Planner::split_of(const Attention& op) const {
-  if (op.chosen > 0) return {};
+  if (op.chosen > 0 || op.keys_are_rows) return {};
   const auto rows = static_cast<size_t>(op.tokens) * static_cast<size_t>(op.heads);
   auto pages = static_cast<size_t>(op.pages_reached);
   if (op.window > 0) {
@@ -120,8 +121,9 @@ void Planner::plan_split_attention(const Attention& op, const Split& split) {
 void Planner::plan_attention(const Attention& op, const AttentionEntries* entries, size_t begin,
                              size_t count) {
   const auto heads = static_cast<size_t>(op.heads);
+  const bool takes_rows = op.chosen > 0 || op.keys_are_rows;
   const Kernel kernel = entries != nullptr ? Kernel::kAttentionCompressed
-                        : op.chosen > 0    ? Kernel::kAttentionChosen
+                        : takes_rows       ? Kernel::kAttentionChosen
                                            : Kernel::kAttention;
   const AttentionRanges ranges = ranges_of(op, begin, count);
   const auto pages = static_cast<uint32_t>(ranges.lists.bytes / Slice::kElementBytes +
@@ -148,7 +150,9 @@ void Planner::plan_attention(const Attention& op, const AttentionEntries* entrie
   for (uint32_t page = 0; page < pages; page += some) {
     params.page_begin = page;
     params.page_end = std::min(pages, page + some);
-    emit({kernel, {static_cast<uint32_t>(op.pages.kind), 0, is_cut ? 1u : 0u, prepared.form}},
+    emit({kernel,
+          {static_cast<uint32_t>(op.pages.kind), op.keys_are_rows ? 1u : 0u, is_cut ? 1u : 0u,
+           prepared.form}},
          heads, count, params,
          {state_of(op.pages), ranges.query, ranges.positions, ranges.offsets, ranges.lists,
           ranges.sinks, states, ranges.mask, of_entries},

@@ -18,15 +18,17 @@ LayerPages with_values_alone(LayerPages pages) {
 }  // namespace
 
 void Planner::plan(const StoreRows& op) {
-  if (op.tokens == 0) return;
-  LOCKSTEP_CHECK(op.pages.kv_heads == 1 && op.pages.value_dim == op.pages.head_dim);
+  if (op.tokens == 0 || op.pages.kv_heads == 0) return;
+  LOCKSTEP_CHECK(op.pages.value_dim == op.pages.head_dim &&
+                 op.pages.kv_heads * op.pages.head_dim <= op.rows_stride);
   const LayerPages pages = with_values_alone(op.pages);
   const auto tokens = static_cast<size_t>(op.tokens), stride = static_cast<size_t>(op.rows_stride);
+  const auto heads = static_cast<size_t>(pages.kv_heads);
   const MemoryRange rows =
-      memory_.place(op.rows, (tokens - 1) * stride + static_cast<size_t>(pages.head_dim));
+      memory_.place(op.rows, (tokens - 1) * stride + heads * static_cast<size_t>(pages.head_dim));
   const MemoryRange page = memory_.place(op.page, tokens), slot = memory_.place(op.slot, tokens);
   emit({Kernel::kStoreKv, {static_cast<uint32_t>(pages.kind)}},
-       groups_of(static_cast<size_t>(kv_blocks(pages.head_dim)), kGroupSize), tokens,
+       groups_of(heads * static_cast<size_t>(kv_blocks(pages.head_dim)), kGroupSize), tokens,
        StoreParams{.pages = pages_info(pages),
                    .values = rows.begin,
                    .page = page.begin,
@@ -39,16 +41,18 @@ void Planner::plan(const Compress& op) {
   if (op.entries == 0 || op.columns == 0) return;
   const auto entries = static_cast<size_t>(op.entries), columns = static_cast<size_t>(op.columns);
   const size_t width = columns * (op.overlaps ? 2 : 1);
-  LOCKSTEP_CHECK(op.pool > 0 && static_cast<size_t>(op.inputs.head_dim) == 2 * width);
+  LOCKSTEP_CHECK(op.pool > 0 && (op.has_gates || !op.overlaps));
+  LOCKSTEP_CHECK(static_cast<size_t>(op.inputs.head_dim) == (op.has_gates ? 2 : 1) * width);
   const LayerPages inputs = with_values_alone(op.inputs);
-  const MemoryRange bias = memory_.place(op.bias, static_cast<size_t>(op.pool) * width);
+  const MemoryRange bias =
+      op.has_gates ? memory_.place(op.bias, static_cast<size_t>(op.pool) * width) : MemoryRange{};
   const MemoryRange last = memory_.place(op.last, entries);
   const MemoryRange offsets = memory_.place(op.list_offsets, entries);
   MemoryRange lists = memory_.whole(op.page_lists);
   lists.is_partial = true;
   const MemoryRange output = memory_.place(op.output, entries * columns);
-  emit({Kernel::kCompress, {static_cast<uint32_t>(inputs.kind)}}, groups_of(columns, kGroupSize),
-       entries,
+  emit({Kernel::kCompress, {static_cast<uint32_t>(inputs.kind), op.has_gates ? 0u : 1u}},
+       groups_of(columns, kGroupSize), entries,
        CompressParams{.inputs = pages_info(inputs),
                       .bias = bias.begin,
                       .last = last.begin,

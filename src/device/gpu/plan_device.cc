@@ -17,7 +17,8 @@ uint64_t state_bytes(const Attention& op, int position) {
   int positions = position + 1;
   if (op.window > 0) positions = std::min(positions, op.window);
   if (op.chosen > 0) positions = std::min(positions, op.chosen);
-  const size_t parts = op.chosen > 0 ? 1 : 2;  // the rows of chosen positions hold keys and values
+  // The rows of chosen positions hold keys and values, if keys have no rows of their own.
+  const size_t parts = op.chosen > 0 && !op.keys_are_rows ? 1 : 2;
   const auto of_page = parts * page_head_stride(op.pages.kind, op.pages.head_dim) *
                        static_cast<size_t>(op.pages.kv_heads);
   return of_page * static_cast<size_t>(positions) / kPagePositions;
@@ -32,7 +33,7 @@ uint64_t state_bytes(const DeltaRule& op) {
 uint64_t state_bytes(const Convolve& op) {
   uint64_t channels = 0;
   for (const Convolve::Part& part : op.parts) channels += static_cast<uint64_t>(part.channels);
-  return 2 * channels * static_cast<uint64_t>(op.taps - 1) * Slice::kElementBytes *
+  return 2 * channels * static_cast<uint64_t>((op.taps - 1) * op.dilation) * Slice::kElementBytes *
          static_cast<uint64_t>(op.tokens);
 }
 uint64_t state_bytes(const IndexScores& op, int position) {

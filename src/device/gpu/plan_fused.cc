@@ -43,7 +43,8 @@ struct Heads {
 bool norms_heads(const RmsNorm* norm, const Rope& rope) {
   if (norm == nullptr) return true;
   return norm->x == rope.x && norm->y == rope.x && norm->columns == rope.head_dim &&
-         norm->stride == rope.head_dim && norm->tokens == rope.tokens * rope.heads;
+         norm->stride == rope.head_dim && norm->tokens == rope.tokens * rope.heads &&
+         norm->weights == 1;
 }
 
 bool adds_to(const AddBias& bias, Slice x, int tokens, int columns) {
@@ -165,11 +166,11 @@ size_t Planner::plan_latent(std::span<const Operation> operations) {
   const bool is_latent =
       norm->x == norm->y && norm->x == end->x && end->x == end->y && store->keys == norm->x &&
       store->values == norm->x && pages.kv_heads == 1 && norm->stride == pages.head_dim &&
-      end->heads == 1 && end->x_stride == pages.head_dim && end->y_stride == pages.head_dim &&
-      end->x_offset == norm->columns && end->y_offset == norm->columns &&
-      norm->columns + end->dims == pages.head_dim && store->keys_stride == pages.head_dim &&
-      store->values_stride == pages.head_dim && query->table == end->table &&
-      query->dims == end->dims && query->dims > 0;
+      norm->weights == 1 && end->heads == 1 && end->x_stride == pages.head_dim &&
+      end->y_stride == pages.head_dim && end->x_offset == norm->columns &&
+      end->y_offset == norm->columns && norm->columns + end->dims == pages.head_dim &&
+      store->keys_stride == pages.head_dim && store->values_stride == pages.head_dim &&
+      query->table == end->table && query->dims == end->dims && query->dims > 0;
   const bool has_tokens = norm->tokens == query->tokens && end->tokens == query->tokens &&
                           store->tokens == query->tokens;
   const bool fits = static_cast<uint32_t>(pages.head_dim) <= kHeadDimMax;
@@ -217,7 +218,7 @@ size_t Planner::plan_biased_norm(std::span<const Operation> operations) {
   const auto columns = static_cast<size_t>(norm->columns);
   const bool is_one_sum = add->sum == bias->x && add->sum == norm->x &&
                           add->count == tokens * columns && bias->columns == norm->columns &&
-                          bias->tokens == norm->tokens &&
+                          bias->tokens == norm->tokens && norm->weights == 1 &&
                           stride_or(norm->stride, columns) == columns;
   if (!is_one_sum) return 0;
   after_ = operations.subspan(reader.taken());

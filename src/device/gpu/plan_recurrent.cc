@@ -1,4 +1,5 @@
 // The plan of layers that keep a state instead of keys and values.
+#include "base/check.h"
 #include "device/gpu/emit.h"
 #include "device/gpu/plan.h"
 
@@ -21,6 +22,7 @@ StatesInfo Planner::states_info(const StateSlots& states, const StateRanges& ran
 }
 
 void Planner::plan(const Convolve& op) {
+  LOCKSTEP_CHECK(op.taps > 0 && op.dilation > 0);
   if (op.tokens == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens), taps = static_cast<size_t>(op.taps);
   const StateRanges states = ranges_of(op.states, op.tokens);
@@ -36,7 +38,8 @@ void Planner::plan(const Convolve& op) {
                         .weights = weights.begin,
                         .y = y.begin,
                         .channels = static_cast<uint32_t>(channels),
-                        .taps = static_cast<uint32_t>(taps)},
+                        .taps = static_cast<uint32_t>(taps),
+                        .dilation = static_cast<uint32_t>(op.dilation)},
          {states.from, states.to, x, weights, states.memory}, {y, states.memory});
   }
 }
@@ -57,10 +60,18 @@ void Planner::plan(const Decay& op) {
 }
 
 void Planner::plan(const Sigmoid& op) {
-  in_rows(op.count, [&](size_t begin, size_t count) {
-    const MemoryRange x = memory_.place({op.x.buffer, op.x.offset + begin}, count);
-    elementwise(kSigmoid, {.y = x.begin, .row_count = 1, .columns = static_cast<uint32_t>(count)},
-                {x}, {x});
+  plan_numbers(kSigmoid, op.x, op.count);
+}
+
+void Planner::plan(const Silu& op) {
+  plan_numbers(kSilu, op.x, op.count);
+}
+
+void Planner::plan_numbers(uint32_t kind, Slice numbers, size_t all) {
+  in_rows(all, [&](size_t begin, size_t count) {
+    const MemoryRange x = memory_.place({numbers.buffer, numbers.offset + begin}, count);
+    elementwise(kind, {.y = x.begin, .row_count = 1, .columns = static_cast<uint32_t>(count)}, {x},
+                {x});
   });
 }
 

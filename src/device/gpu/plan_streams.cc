@@ -68,4 +68,41 @@ void Planner::plan(const UpdateStreams& op) {
        {x, all, output}, {output});
 }
 
+void Planner::plan(const InjectStreams& op) {
+  check_streams(op.streams);
+  if (op.tokens == 0 || op.columns == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const auto streams = static_cast<size_t>(op.streams);
+  const MemoryRange x = memory_.place(op.x, tokens * columns);
+  const MemoryRange gates = memory_.place(op.gates, tokens * streams);
+  const MemoryRange output = memory_.place(op.output, tokens * streams * columns);
+  emit({Kernel::kStreams, {0, 0, kInject}}, groups_of(columns, kGroupSize), tokens,
+       StreamsParams{.x = x.begin,
+                     .streams = output.begin,
+                     .weights = gates.begin,
+                     .weights_stride = static_cast<uint32_t>(streams),
+                     .count = static_cast<uint32_t>(streams),
+                     .columns = static_cast<uint32_t>(columns)},
+       {x, gates, output}, {output});
+}
+
+void Planner::plan(const MatchStreams& op) {
+  LOCKSTEP_CHECK(op.streams > 0 && op.columns > 0);
+  if (op.tokens == 0) return;
+  const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
+  const size_t rows = tokens * static_cast<size_t>(op.streams);
+  const MemoryRange keys = memory_.place(op.keys, rows * columns);
+  const MemoryRange queries = memory_.place(op.queries, rows * columns);
+  const MemoryRange values = memory_.place(op.values, tokens * columns);
+  const MemoryRange output = memory_.place(op.output, rows * columns);
+  emit({Kernel::kMatchStreams, {}}, rows, 1,
+       MatchStreamsParams{.keys = keys.begin,
+                          .queries = queries.begin,
+                          .values = values.begin,
+                          .outputs = output.begin,
+                          .streams = static_cast<uint32_t>(op.streams),
+                          .columns = static_cast<uint32_t>(columns)},
+       {keys, queries, values}, {output});
+}
+
 }  // namespace lockstep::gpu

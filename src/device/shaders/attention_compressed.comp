@@ -45,4 +45,6 @@ RowPlace place_of_row(uint page, uint bit) {
   return RowPlace(place_of_head(pages.values, pages, from, 0u), bit);
 }
 
+uvec2 keys_of(uvec2 head) { return head; }
+
 void main() { attend_rows(); }

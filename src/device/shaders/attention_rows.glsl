@@ -13,13 +13,14 @@ Ints list;  // of its pages
 
 // The including file says which rows it has. A row's tree lane is that of its bit.
 struct RowPlace {
-  uvec2 head;  // where the rows of its stored page begin
+  uvec2 head;  // where the rows of its stored page begin, as values
   uint slot;
 };
 uint page_count();
 uint entry_page_count();  // the first pages, whose rows are float32
 uvec2 rows_of_page(uint page);  // a bit for each
 RowPlace place_of_row(uint page, uint bit);
+uvec2 keys_of(uvec2 head);  // where the keys of a stored page's rows begin
 
 // The lowest bits of two words.
 uvec2 lowest_bits(uint count) {
@@ -56,8 +57,9 @@ float row_value(uint kind, uint r, uint column, uint head_dim) {
 
 float score_of_row(uint kind, uint r, uvec2 query, uint head_dim) {
   const uint slot = slot_of_row(r);
-  uvec2 at = place_of_element(kind, heads[r], value_index(slot, head_dim, 0u));
-  uvec2 scales = place_of_scale(heads[r], slot * blocks_of_head(head_dim), head_dim);
+  const uvec2 keys = keys_of(heads[r]);
+  uvec2 at = place_of_element(kind, keys, value_index(slot, head_dim, 0u));
+  uvec2 scales = place_of_scale(keys, slot * blocks_of_head(head_dim), head_dim);
   float score = 0.0;
   for (uint begin = 0u; begin < head_dim; begin += kColumnsOfBlock) {
     const float scale = scale_at(kind, scales, 0u);

@@ -5,6 +5,8 @@
 #include "pages.glsl"
 
 layout(local_size_x = 64) in;
+// 1: rows have no gates, and there is no bias.
+layout(constant_id = 11) const uint kIsPlain = 0u;
 PARAMETERS(CompressParams)
 
 // The entry of the workgroup.
@@ -37,14 +39,14 @@ float gate_at(uint position, uint column) {
   return exact_add(stored_at(position, width + from), bias);
 }
 
-void main() {
-  const uint column = gl_GlobalInvocationID.x, entry = gl_WorkGroupID.y, pool = PARAMS.pool;
-  const uint columns = PARAMS.columns;
-  if (column >= columns) return;
-  last = uint(Ints(PARAMS.last).at[entry]);
-  list = Ints(advance(PARAMS.page_lists, uint(Ints(PARAMS.list_offsets).at[entry]), 4u));
-  const bool has_before = PARAMS.overlaps != 0u && last + 1u >= 2u * pool;
-  const uint begin = last + 1u - (has_before ? 2u : 1u) * pool;
+// Without gates.
+float plain_mean(uint begin, uint column) {
+  float sum = stored_at(begin, column);
+  for (uint at = begin + 1u; at <= last; ++at) sum = exact_add(sum, stored_at(at, column));
+  return exact_div(sum, float(PARAMS.pool));
+}
+
+float weighted_mean(uint begin, uint column) {
   float most = gate_at(begin, column);
   for (uint at = begin + 1u; at <= last; ++at) most = larger(most, gate_at(at, column));
   float sum = 0.0, mean = 0.0;
@@ -53,5 +55,17 @@ void main() {
     sum = exact_add(sum, e);
     mean = exact_fma(e, stored_at(at, column_for(at, column)), mean);
   }
-  Floats(advance(PARAMS.outputs, entry, columns * 4u)).at[column] = exact_div(mean, sum);
+  return exact_div(mean, sum);
+}
+
+void main() {
+  const uint column = gl_GlobalInvocationID.x, entry = gl_WorkGroupID.y, pool = PARAMS.pool;
+  const uint columns = PARAMS.columns;
+  if (column >= columns) return;
+  last = uint(Ints(PARAMS.last).at[entry]);
+  list = Ints(advance(PARAMS.page_lists, uint(Ints(PARAMS.list_offsets).at[entry]), 4u));
+  const bool has_before = PARAMS.overlaps != 0u && last + 1u >= 2u * pool;
+  const uint begin = last + 1u - (has_before ? 2u : 1u) * pool;
+  Floats outputs = Floats(advance(PARAMS.outputs, entry, columns * 4u));
+  outputs.at[column] = kIsPlain == 1u ? plain_mean(begin, column) : weighted_mean(begin, column);
 }

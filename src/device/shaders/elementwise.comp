@@ -34,6 +34,7 @@ void main() {
     }
     case kCopyColumns: y.at[column] = own.at[column]; break;
     case kSigmoid: y.at[column] = exact_sigmoid(y.at[column]); break;
+    case kSilu: y.at[column] = exact_mul(y.at[column], exact_sigmoid(y.at[column])); break;
     case kDecay: {
       const float softplus = exact_softplus(exact_add(y.at[column], x.at[column]));
       y.at[column] = exact_exp(exact_sub(0.0, exact_mul(Floats(PARAMS.weights).at[column], softplus)));

@@ -12,6 +12,8 @@ layout(local_size_x = 128) in;
 layout(constant_id = 12) const uint kAdds = 0u;
 // The form of the blocks that it also makes of its result; plain: none.
 layout(constant_id = 13) const uint kForm = kPlainInput;
+// Rows of the weight, which rows of x take in turn; 0: one.
+layout(constant_id = 14) const uint kWeights = 0u;
 PARAMETERS(NormParams)
 
 shared float squares[kLanesOfNorm];
@@ -46,6 +48,7 @@ void main() {
   barrier();
   const float scale = shared_scale;
   Floats weight = Floats(PARAMS.weight);
+  if (kWeights > 0u) weight = Floats(advance(PARAMS.weight, row % kWeights, columns * 4u));
   if (kForm == kPlainInput) {
     for (uint i = lane; i < columns; i += kLanesOfNorm) {
       const float value = kAdds == 1u ? sum.at[i] : x.at[i];

@@ -318,7 +318,7 @@ struct PoolKeyParams {
 // Each invocation has a column of an entry.
 struct CompressParams {
   PagesInfo inputs;
-  Address bias;
+  Address bias;  // or none
   Address last;
   Address page_lists;
   Address list_offsets;
@@ -387,6 +387,7 @@ LOCKSTEP_CONSTANT uint32_t kSigmoid = 8u;        // y[r][c] = sigmoid(y[r][c])
 LOCKSTEP_CONSTANT uint32_t kDecay = 9u;  // y[r][c] = exp(-weights[c] * softplus(y[r][c] + x[c]))
 // y[r][c] = exp(least * sigmoid(weights[c] * (y[r][c] + x[c])))
 LOCKSTEP_CONSTANT uint32_t kBoundedDecay = 10u;
+LOCKSTEP_CONSTANT uint32_t kSilu = 11u;  // y[r][c] = y[r][c] * sigmoid(y[r][c])
 
 struct ElementwiseParams {
   Address x;
@@ -417,6 +418,7 @@ struct ConvolveParams {
   Address y;
   uint32_t channels;
   uint32_t taps;
+  uint32_t dilation;
 };
 
 struct DeltaParams {
@@ -444,10 +446,11 @@ struct StreamGatesParams {
   float epsilon;
 };
 
-// The work of the kernel of streams in a column of a token, as CollapseStreams and UpdateStreams in
-// device/operations.h say.
+// The work of the kernel of streams in a column of a token, as CollapseStreams, UpdateStreams and
+// InjectStreams in device/operations.h say.
 LOCKSTEP_CONSTANT uint32_t kCollapse = 0u;
 LOCKSTEP_CONSTANT uint32_t kUpdate = 1u;
+LOCKSTEP_CONSTANT uint32_t kInject = 2u;
 
 struct StreamsParams {
   Address x;  // a row of each token: the sum of its streams, or what is added to them
@@ -455,6 +458,16 @@ struct StreamsParams {
   Address weights;
   uint32_t weights_stride;  // from one token's weights to the next
   uint32_t count;           // of streams
+  uint32_t columns;
+};
+
+// A workgroup has a stream of a token.
+struct MatchStreamsParams {
+  Address keys;
+  Address queries;
+  Address values;
+  Address outputs;
+  uint32_t streams;
   uint32_t columns;
 };
 

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// CollapseStreams and UpdateStreams: kernels/generic/streams.inl. An invocation has one column of a
-// token's streams.
+// CollapseStreams, UpdateStreams and InjectStreams: kernels/generic/streams.inl. An invocation has
+// one column of a token's streams.
 #include "common.glsl"
 
 layout(local_size_x = 64) in;
@@ -33,6 +33,15 @@ void update(Floats post, Floats streams, Floats x, uint column) {
   }
 }
 
+void inject(Floats gates, Floats streams, Floats x, uint column) {
+  const float added = x.at[column];
+  for (uint s = 0u; s < PARAMS.count; ++s) {
+    const uint at = s * PARAMS.columns + column;
+    const float opened = exact_mul(2.0, exact_sigmoid(gates.at[s]));
+    streams.at[at] = exact_fma(opened, added, streams.at[at]);
+  }
+}
+
 void main() {
   const uint column = gl_GlobalInvocationID.x, token = gl_WorkGroupID.y, columns = PARAMS.columns;
   if (column >= columns) return;
@@ -41,6 +50,8 @@ void main() {
   Floats x = Floats(advance(PARAMS.x, token, columns * 4u));
   if (kStep == kCollapse) {
     collapse(weights, streams, x, column);
+  } else if (kStep == kInject) {
+    inject(weights, streams, x, column);
   } else {
     update(weights, streams, x, column);
   }

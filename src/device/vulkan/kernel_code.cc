@@ -39,6 +39,8 @@ namespace {
 #include <spirv/kLatent64.h>
 #include <spirv/kLayerNorm.h>
 #include <spirv/kLayerNorm64.h>
+#include <spirv/kMatchStreams.h>
+#include <spirv/kMatchStreams64.h>
 #include <spirv/kMatmul.h>
 #include <spirv/kMatmul64.h>
 #include <spirv/kMatmulDot.h>
@@ -105,6 +107,7 @@ std::span<const uint32_t> kernel_code(Kernel kernel, const KernelFeatures& has) 
     LOCKSTEP_KERNEL(kStreams);
     LOCKSTEP_KERNEL(kCompress);
     LOCKSTEP_KERNEL(kAttentionCompressed);
+    LOCKSTEP_KERNEL(kMatchStreams);
 #undef LOCKSTEP_KERNEL
   }
   LOCKSTEP_CHECK(false);

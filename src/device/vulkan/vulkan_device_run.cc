@@ -111,7 +111,8 @@ Status VulkanDevice::record(Recording& recording) {
 
 // Makes pipelines and puts the parameters where the GPU finds them.
 Status VulkanDevice::prepare(std::span<const Dispatch> dispatches, Recording& recording) {
-  const size_t bytes = dispatches.size() * kParamBytesMax;
+  // Operations without work have no dispatches.
+  const size_t bytes = std::max<size_t>(dispatches.size(), 1) * kParamBytesMax;
   if (recording.params.bytes < bytes) {
     recording.params = TRY(take(host_slabs_, std::max(bytes, 2 * recording.params.bytes)));
   }

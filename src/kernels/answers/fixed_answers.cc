@@ -304,6 +304,71 @@ uint64_t streams_checksum(const KernelTable& table) {
   return sum.value();
 }
 
+// Streams with a weight of a norm each, which match queries and get their parts of a convolution
+// whose taps are some tokens apart.
+uint64_t matches_checksum(const KernelTable& table) {
+  SampleRandom random(61);
+  constexpr int kStreams = 3, kTaps = 3, kDilation = 2;
+  constexpr size_t kColumns = 150, kAll = kStreams * kColumns;
+  std::vector<float> keys = random.units(kAll), streams = random.units(kAll);
+  const std::vector<float> weights = random.units(kAll), taps = random.units(kTaps * kColumns);
+  const std::vector<float> post = random.units(kStreams);
+  std::vector<float> past(size_t{kTaps - 1} * kDilation * kColumns);
+  AnswerSum sum;
+  for (int token = 0; token < 6; ++token) {
+    const std::vector<float> query = random.units(kColumns);
+    std::vector<float> x = random.units(kColumns);
+    table.silu(x.data(), kColumns);
+    table.convolve({x.data(), taps.data(), token == 0 ? nullptr : past.data(), past.data(),
+                    x.data(), kTaps, kColumns, kColumns, kDilation});
+    table.inject_streams(x.data(), post.data(), kStreams, kColumns, streams.data(), kColumns);
+    table.rms_norm({streams.data(), kColumns, weights.data(), kColumns, 1e-6f, 0, kStreams,
+                    keys.data(), kColumns, kStreams});
+    for (float* key = keys.data(); key < keys.data() + kAll; key += kColumns) {
+      table.match_stream(key, query.data(), x.data(), kColumns, key);
+    }
+    sum.add(keys);
+  }
+  sum.add(streams);
+  sum.add(past);
+  return sum.value();
+}
+
+// Keys and values of two heads in rows, attention of one head over them, all or some, and their
+// means.
+uint64_t rows_checksum(const KernelTable& table, KvKind kind) {
+  SampleRandom random(67);
+  constexpr int kDim = 75, kPositions = 240, kHeads = 18, kPool = 8;
+  constexpr size_t kWidth = 2 * kDim;
+  const size_t stride = 2 * page_head_stride(kind, kDim);
+  std::vector<std::byte> keys(4 * stride), values(4 * stride);
+  const PageArgs of_keys = {kind, nullptr, keys.data(), stride, kDim, kDim, 2};
+  const PageArgs pages = {kind, keys.data(), values.data(), stride, kDim, kDim, 2};
+  const int32_t page_list[] = {2, 0, 3, 1};
+  for (int32_t position = 0; position < kPositions; ++position) {
+    const int32_t page = page_list[position / kPagePositions], slot = position % kPagePositions;
+    const std::vector<float> key = random.units(kWidth), value = random.units(kWidth);
+    table.store_kv({of_keys, nullptr, key.data(), 0, kWidth, &page, &slot, 0, 1});
+    table.store_kv({pages, nullptr, value.data(), 0, kWidth, &page, &slot, 0, 1});
+  }
+  AnswerSum sum;
+  sum.add(keys.data(), keys.size());
+  const std::vector<float> query = random.units(size_t{kHeads} * kDim);
+  const std::vector<float> sinks = random.units(kHeads);
+  const uint32_t some[] = {0x80000001u, 0x00f00000u, 0, 0, ~0u, 0x12345678u, 1u, 0x8000u};
+  std::vector<float> output(query.size()), entry(kDim);
+  for (const uint32_t* chosen : {static_cast<const uint32_t*>(nullptr), &some[0]}) {
+    table.attention_chosen({pages, 1, page_list, kPositions - 1, 0, query.data(), kHeads, 0.5f,
+                            sinks.data(), output.data(), chosen, true});
+    sum.add(output);
+  }
+  for (int32_t last = kPool - 1; last < kPositions; last += kPool) {
+    table.compress({of_keys, nullptr, page_list, last, kPool, false, kDim, 0, kDim, entry.data()});
+    sum.add(entry);
+  }
+  return sum.value();
+}
+
 uint64_t math_checksum() {
   SampleRandom random(31);
   AnswerSum sum;
@@ -343,7 +408,10 @@ std::vector<FixedAnswer> fixed_answers(const KernelTable& table) {
       {"pools of q8", 0x760c9e324ebc19f6u, pools_checksum(table, KvKind::kQ8)},
       {"compressed f32", 0x9807a9ee1a65c1c9u, compressed_checksum(table, KvKind::kF32)},
       {"compressed q8", 0x404cfa683dfc880eu, compressed_checksum(table, KvKind::kQ8)},
-      {"streams", 0x93fd46db92f8df08u, streams_checksum(table)}};
+      {"streams", 0x93fd46db92f8df08u, streams_checksum(table)},
+      {"matches", 0xe329ca34fd39c71bu, matches_checksum(table)},
+      {"rows of f32", 0x221b4af22d24cbf3u, rows_checksum(table, KvKind::kF32)},
+      {"rows of q8", 0xe4b54d9587b3100au, rows_checksum(table, KvKind::kQ8)}};
 }
 
 FixedAnswer fixed_math_answer() {

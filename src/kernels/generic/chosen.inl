@@ -1,13 +1,14 @@
 // Attention over chosen positions, and the scores by which they are chosen.
 // A chosen position's key is read from its row among the values (StoreKvArgs with whole keys as
-// values): the groups of sixteen keys would be read whole for one of them. So here a lane is a
-// query head, and each score is the same chain as in attention.inl.
+// values), or among rows of keys: the groups of sixteen keys would be read whole for one of them.
+// So here a lane is a query head, and each score is the same chain as in attention.inl.
 
 // Rows of whole pages whose scores are computed before their values are added.
 constexpr int kRowsMax = kPagePositions;
 
 struct ChosenRow {
-  const std::byte* values;  // of its page and head
+  const std::byte* keys;  // of its page and head
+  const std::byte* values;
   int slot;
   int lane;  // of the sum of its page's probabilities
 };
@@ -26,16 +27,16 @@ struct LaneWeights {
   float scale_page[kLanes] = {};
 };
 
-// Sixteen columns of a row, of which `count` exist.
+// Sixteen columns of a row of some page and head, of which `count` exist.
 template <KvKind Kind>
-LANES_INLINE F32x16 load_row(ChosenRow row, int head_dim, int column, int count) {
-  const auto slot = static_cast<size_t>(row.slot);
-  const KvElement<Kind>* elements = reinterpret_cast<const KvElement<Kind>*>(row.values) +
-                                    slot * static_cast<size_t>(head_dim) + column;
+LANES_INLINE F32x16 load_row(const std::byte* head, int slot, int head_dim, int column, int count) {
+  const auto row = static_cast<size_t>(slot);
+  const KvElement<Kind>* elements =
+      reinterpret_cast<const KvElement<Kind>*>(head) + row * static_cast<size_t>(head_dim) + column;
   F32x16 x = count < kLanes ? load_elements(elements, count) : load_elements(elements);
   if constexpr (Kind == KvKind::kQ8) {
-    const BF16* scales = reinterpret_cast<const BF16*>(row.values + kv_scales_at(head_dim));
-    const size_t block = slot * static_cast<size_t>(kv_blocks(head_dim)) +
+    const BF16* scales = reinterpret_cast<const BF16*>(head + kv_scales_at(head_dim));
+    const size_t block = row * static_cast<size_t>(kv_blocks(head_dim)) +
                          static_cast<size_t>(column / kBlockColumns);
     x = mul(x, F32x16::broadcast(to_float(scales[block])));
   }
@@ -54,7 +55,7 @@ LANES_INLINE void score_rows(const ChosenRow* rows, int head_dim, const float* q
     float keys[Rows][kLanes];
 #pragma GCC unroll 4
     for (int r = 0; r < Rows; ++r) {
-      store(keys[r], load_row<Kind>(rows[r], head_dim, begin, count));
+      store(keys[r], load_row<Kind>(rows[r].keys, rows[r].slot, head_dim, begin, count));
     }
     for (int i = 0; i < count; ++i) {
       const F32x16 q = F32x16::load(queries + static_cast<size_t>(begin + i) * kLanes);
@@ -112,7 +113,7 @@ LANES_INLINE void add_rows(const ChosenRow* rows, int count, int head_dim, int v
 #pragma GCC unroll 4
   for (int h = 0; h < Heads; ++h) sum[h] = F32x16::broadcast(0.0f);
   for (int r = 0; r < count; ++r) {
-    const F32x16 value = load_row<Kind>(rows[r], head_dim, column, columns);
+    const F32x16 value = load_row<Kind>(rows[r].values, rows[r].slot, head_dim, column, columns);
 #pragma GCC unroll 4
     for (int h = 0; h < Heads; ++h) {
       sum[h] = fma(F32x16::broadcast(weights.probability[r * kLanes + head + h]), value, sum[h]);
@@ -166,18 +167,27 @@ struct ChosenRows {
   int count;
   int next_page;
 };
+// The token's positions of a page, a bit for each: the chosen ones, or all.
+LANES_INLINE uint64_t positions_of(const AttentionArgs& args, int page) {
+  if (args.chosen != nullptr) {
+    return uint64_t{args.chosen[2 * page + 1]} << 32 | args.chosen[2 * page];
+  }
+  const int rest = args.position - page * kPagePositions + 1;
+  return rest < kPagePositions ? (uint64_t{1} << rest) - 1 : ~uint64_t{0};
+}
 LANES_INLINE void take_rows(const AttentionArgs& args, int page, ChosenRows& taken) {
   const size_t head_offset =
       static_cast<size_t>(args.kv_head) * page_head_stride(args.pages.kind, args.pages.head_dim);
+  const std::byte* all_keys = args.keys_are_rows ? args.pages.keys : args.pages.values;
   taken.count = 0;
   for (; page <= args.position / kPagePositions; ++page) {
-    uint64_t mask = uint64_t{args.chosen[2 * page + 1]} << 32 | args.chosen[2 * page];
+    uint64_t mask = positions_of(args, page);
     if (taken.count + __builtin_popcountll(mask) > kRowsMax) break;
-    const std::byte* values = args.pages.values + head_offset +
-                              static_cast<size_t>(args.page_list[page]) * args.pages.page_stride;
+    const size_t at =
+        head_offset + static_cast<size_t>(args.page_list[page]) * args.pages.page_stride;
     for (; mask != 0; mask &= mask - 1) {
       const int slot = __builtin_ctzll(mask);
-      taken.rows[taken.count++] = {values, slot, slot % kLanes};
+      taken.rows[taken.count++] = {all_keys + at, args.pages.values + at, slot, slot % kLanes};
     }
   }
   taken.next_page = page;
@@ -222,7 +232,7 @@ LANES_INLINE void end_heads(const HeadLanes& state, const float* sinks, int head
   }
 }
 
-// At most sixteen heads over the chosen positions.
+// At most sixteen heads over the chosen positions, or over all.
 template <KvKind Kind>
 void attend_chosen_heads(const AttentionArgs& args, const float* query, const float* sinks,
                          int heads, float* output) {

@@ -17,7 +17,8 @@ LANES_INLINE int take_entries(const CompressedAttentionArgs& args, int block, in
     const int entry = first + __builtin_ctzll(mask);
     const int page = ((entry + 1) * args.pool - 1) / kPagePositions;
     const auto at = static_cast<size_t>(args.page_list[page]) * args.entries.page_stride;
-    rows[taken++] = {args.entries.values + at, entry % slots, entry % kLanes};
+    const std::byte* values = args.entries.values + at;
+    rows[taken++] = {values, values, entry % slots, entry % kLanes};
   }
   return taken;
 }
@@ -26,9 +27,10 @@ LANES_INLINE int take_entries(const CompressedAttentionArgs& args, int block, in
 LANES_INLINE int take_window(const CompressedAttentionArgs& args, int begin, ChosenRow* rows) {
   const int page = begin / kPagePositions;
   const auto at = static_cast<size_t>(args.page_list[page]) * args.rows.page_stride;
+  const std::byte* values = args.rows.values + at;
   int taken = 0, slot = begin % kPagePositions;
   do {
-    rows[taken++] = {args.rows.values + at, slot, slot % kLanes};
+    rows[taken++] = {values, values, slot, slot % kLanes};
     ++slot;
   } while (slot < kPagePositions && page * kPagePositions + slot <= args.position);
   return taken;
@@ -78,19 +80,26 @@ void compressed_attention(const CompressedAttentionArgs& args) {
   for_kind(args.rows.kind, [&]<KvKind Kind>() { attend_compressed_kind<Kind>(args); });
 }
 
+// A stored position.
+struct StoredRow {
+  const std::byte* head;
+  int slot;
+};
+
 // `count` columns of a row from any column on, zero in the other lanes.
 template <KvKind Kind>
-LANES_INLINE F32x16 load_columns(ChosenRow row, int head_dim, int column, int count) {
+LANES_INLINE F32x16 load_columns(StoredRow row, int head_dim, int column, int count) {
   if constexpr (Kind == KvKind::kQ8) {
     if (column % kBlockColumns + count > kBlockColumns) {  // columns with two scales
       const int before = kBlockColumns - column % kBlockColumns;
       float columns[2 * kLanes] = {};
-      store(columns, load_row<Kind>(row, head_dim, column, before));
-      store(columns + before, load_row<Kind>(row, head_dim, column + before, count - before));
+      store(columns, load_row<Kind>(row.head, row.slot, head_dim, column, before));
+      store(columns + before,
+            load_row<Kind>(row.head, row.slot, head_dim, column + before, count - before));
       return F32x16::load(columns);
     }
   }
-  return load_row<Kind>(row, head_dim, column, count);
+  return load_row<Kind>(row.head, row.slot, head_dim, column, count);
 }
 
 // The members of an entry, whose columns are those of their own pool or of the next one.
@@ -110,39 +119,55 @@ struct EntryMembers {
     const bool is_own = args.overlaps && position > args.last - args.pool;
     return column + (is_own ? args.columns : 0);
   }
-  ChosenRow row(int position) const {
+  StoredRow row(int position) const {
     const int page = args.page_list[position / kPagePositions];
     const std::byte* values =
         args.inputs.values + static_cast<size_t>(page) * args.inputs.page_stride;
-    return {values, position % kPagePositions, 0};
+    return {values, position % kPagePositions};
   }
   LANES_INLINE F32x16 value(int position) const {
-    return load_columns<Kind>(row(position), 2 * width(), first(position), count);
+    return load_columns<Kind>(row(position), args.inputs.head_dim, first(position), count);
   }
   LANES_INLINE F32x16 gate(int position) const {
     const F32x16 gate =
-        load_columns<Kind>(row(position), 2 * width(), width() + first(position), count);
+        load_columns<Kind>(row(position), args.inputs.head_dim, width() + first(position), count);
     const int place = position % args.pool;
     return add(gate, load_lanes(args.bias + place * width() + first(position), count));
   }
 };
 
 template <KvKind Kind>
+LANES_INLINE F32x16 weighted_mean(const EntryMembers<Kind>& members) {
+  const int begin = members.begin(), last = members.args.last;
+  F32x16 most = members.gate(begin);
+  for (int position = begin + 1; position <= last; ++position) {
+    most = max(most, members.gate(position));
+  }
+  F32x16 sum = F32x16::broadcast(0.0f), mean = sum;
+  for (int position = begin; position <= last; ++position) {
+    const F32x16 e = exp_lanes(sub(members.gate(position), most));
+    sum = add(sum, e);
+    mean = fma(e, members.value(position), mean);
+  }
+  return div(mean, sum);
+}
+
+template <KvKind Kind>
+LANES_INLINE F32x16 plain_mean(const EntryMembers<Kind>& members) {
+  F32x16 sum = members.value(members.begin());
+  for (int position = members.begin() + 1; position <= members.args.last; ++position) {
+    sum = add(sum, members.value(position));
+  }
+  return div(sum, F32x16::broadcast(static_cast<float>(members.args.pool)));
+}
+
+template <KvKind Kind>
 void compress_kind(const CompressArgs& args) {
   for (int column = args.column_begin; column < args.column_end; column += kLanes) {
     const int rest = args.column_end - column, count = rest < kLanes ? rest : kLanes;
     const EntryMembers<Kind> members = {args, count, column};
-    F32x16 most = members.gate(members.begin());
-    for (int position = members.begin() + 1; position <= args.last; ++position) {
-      most = max(most, members.gate(position));
-    }
-    F32x16 sum = F32x16::broadcast(0.0f), mean = sum;
-    for (int position = members.begin(); position <= args.last; ++position) {
-      const F32x16 e = exp_lanes(sub(members.gate(position), most));
-      sum = add(sum, e);
-      mean = fma(e, members.value(position), mean);
-    }
-    store_lanes(args.output + column, div(mean, sum), count);
+    const F32x16 entry = args.bias != nullptr ? weighted_mean(members) : plain_mean(members);
+    store_lanes(args.output + column, entry, count);
   }
 }
 

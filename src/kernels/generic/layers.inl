@@ -1,38 +1,36 @@
 // Operations between the matrices: norm, rotary positions, activation, residual sums.
 
-// The sum of squares: column c in lane c % kNormLanes, the lanes added in a tree, halves first.
-LANES_INLINE float sum_of_squares(const float* x, int columns) {
+// The sum of products: column c in lane c % kNormLanes, the lanes added in a tree, halves first.
+LANES_INLINE float sum_of_products(const float* x, const float* y, int columns) {
   constexpr int kGroupsOfLanes = kNormLanes / kLanes;
-  F32x16 squares[kGroupsOfLanes];
+  F32x16 sums[kGroupsOfLanes];
 #pragma GCC unroll 8
-  for (int g = 0; g < kGroupsOfLanes; ++g) squares[g] = F32x16::broadcast(0.0f);
+  for (int g = 0; g < kGroupsOfLanes; ++g) sums[g] = F32x16::broadcast(0.0f);
   int i = 0;
   for (; i + kNormLanes <= columns; i += kNormLanes) {
 #pragma GCC unroll 8
     for (int g = 0; g < kGroupsOfLanes; ++g) {
-      const F32x16 v = F32x16::load(x + i + g * kLanes);
-      squares[g] = fma(v, v, squares[g]);
+      const int at = i + g * kLanes;
+      sums[g] = fma(F32x16::load(x + at), F32x16::load(y + at), sums[g]);
     }
   }
 #pragma GCC unroll 8
   for (int g = 0; g < kGroupsOfLanes; ++g) {
-    const int rest = columns - i - g * kLanes;
+    const int at = i + g * kLanes, rest = columns - at;
     if (rest <= 0) break;
-    const F32x16 v = rest >= kLanes ? F32x16::load(x + i + g * kLanes)
-                                    : F32x16::load_partial(x + i + g * kLanes, rest);
-    squares[g] = fma(v, v, squares[g]);
+    sums[g] = fma(load_lanes(x + at, rest), load_lanes(y + at, rest), sums[g]);
   }
 #pragma GCC unroll 3
   for (int half = kGroupsOfLanes / 2; half > 0; half /= 2) {
 #pragma GCC unroll 4
-    for (int g = 0; g < half; ++g) squares[g] = add(squares[g], squares[g + half]);
+    for (int g = 0; g < half; ++g) sums[g] = add(sums[g], sums[g + half]);
   }
-  return sum_lanes(squares[0]);
+  return sum_lanes(sums[0]);
 }
 
 // 1 / sqrt(mean(x * x) + epsilon).
 LANES_INLINE F32x16 inverse_rms(const float* x, int columns, float epsilon) {
-  const float mean = sum_of_squares(x, columns) / static_cast<float>(columns);
+  const float mean = sum_of_products(x, x, columns) / static_cast<float>(columns);
   return div(F32x16::broadcast(1.0f), sqrt(F32x16::broadcast(mean + epsilon)));
 }
 
@@ -40,15 +38,17 @@ void rms_norm(const RmsNormArgs& args) {
   for (int token = args.token_begin; token < args.token_end; ++token) {
     const float* x = args.x + static_cast<size_t>(token) * args.x_stride;
     float* y = args.y + static_cast<size_t>(token) * args.y_stride;
+    const float* weight =
+        args.weight + static_cast<size_t>(token % args.weights) * static_cast<size_t>(args.columns);
     const F32x16 scale = inverse_rms(x, args.columns, args.epsilon);
     int i = 0;
     for (; i + kLanes <= args.columns; i += kLanes) {
-      store(y + i, mul(mul(F32x16::load(x + i), scale), F32x16::load(args.weight + i)));
+      store(y + i, mul(mul(F32x16::load(x + i), scale), F32x16::load(weight + i)));
     }
     const int rest = args.columns - i;
     if (rest > 0) {
-      const F32x16 weight = F32x16::load_partial(args.weight + i, rest);
-      store_partial(y + i, mul(mul(F32x16::load_partial(x + i, rest), scale), weight), rest);
+      const F32x16 last = F32x16::load_partial(weight + i, rest);
+      store_partial(y + i, mul(mul(F32x16::load_partial(x + i, rest), scale), last), rest);
     }
   }
 }

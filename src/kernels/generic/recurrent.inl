@@ -39,22 +39,35 @@ void sigmoid(const float* x, float* y, size_t count) {
   if (rest > 0) store_partial(y + i, sigmoid_lanes(F32x16::load_partial(x + i, rest)), rest);
 }
 
+void silu(float* x, size_t count) {
+  for (size_t i = 0; i < count; i += kLanes) {
+    const int rest = static_cast<int>(count - i);
+    const F32x16 value = load_lanes(x + i, rest);
+    store_lanes(x + i, mul(value, sigmoid_lanes(value)), rest);
+  }
+}
+
 void convolve(const ConvolveArgs& args) {
-  const int past = args.taps - 1;
+  const int past = (args.taps - 1) * args.dilation;
   for (int c = 0; c < args.channels; c += kLanes) {
     const int count = args.channels - c;
     F32x16 sum = F32x16::broadcast(0.0f);
-    for (int tap = 0; tap < args.taps; ++tap) {
-      const size_t row = static_cast<size_t>(tap) * args.stride + static_cast<size_t>(c);
+    const float* weight = args.weights + c;
+    for (int place = 0, next = 0; place <= past; ++place) {
+      const size_t row = static_cast<size_t>(place) * args.stride + static_cast<size_t>(c);
       F32x16 x = F32x16::broadcast(0.0f);
-      if (tap == past) {
+      if (place == past) {
         x = load_lanes(args.x + c, count);
       } else if (args.before != nullptr) {
         x = load_lanes(args.before + row, count);
       }
-      sum = fma(load_lanes(args.weights + row, count), x, sum);
+      if (place == next) {
+        sum = fma(load_lanes(weight, count), x, sum);
+        weight += args.stride;
+        next += args.dilation;
+      }
       // `after` may be `before`: an input moves on once it has been read.
-      if (tap > 0) store_lanes(args.after + row - args.stride, x, count);
+      if (place > 0) store_lanes(args.after + row - args.stride, x, count);
     }
     store_lanes(args.y + c, mul(sum, sigmoid_lanes(sum)), count);
   }

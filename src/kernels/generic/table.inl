@@ -58,10 +58,13 @@ constexpr KernelTable kernel_table(const char* name) {
       .clamped_swiglu = clamped_swiglu,
       .add = add_to,
       .sigmoid = sigmoid,
+      .silu = silu,
       .decay = decay,
       .bounded_decay = bounded_decay,
       .collapse_streams = collapse_streams,
       .update_streams = update_streams,
+      .inject_streams = inject_streams,
+      .match_stream = match_stream,
       .convolve = convolve,
       .delta_rule = delta_rule,
   };
