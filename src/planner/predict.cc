@@ -86,8 +86,8 @@ Reached reached(const GroupView& group, const StageView& stage, double positions
     const double covered = covered_of(group.facts.config, traits, positions);
     const double length = static_cast<double>(traits.state.key_dim) / first.key_dim;
     const bool is_chosen = group.facts.config.indexer.chosen > 0 && covered < positions;
-    // The rows of chosen positions hold keys and values.
-    const double parts = is_chosen ? 0.5 : 1;
+    // The rows of chosen positions of latent attention hold keys and values.
+    const double parts = is_chosen && !traits.state.has_key_rows ? 0.5 : 1;
     sum.stored += parts * covered * length * traits.state.heads / first.heads;
     sum.computed += covered * length;
     if (!is_chosen || !traits.has_index()) continue;

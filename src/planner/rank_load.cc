@@ -33,7 +33,9 @@ void touch(const StoredWeight& stored, uint64_t elements, LayerLoad& load) {
 
 Status RankCounter::add(const StoredWeight& weight, const Cut& cut, int rank, LayerLoad& load) {
   const WeightBytes bytes = TRY(counter_.count(weight, cut, rank));
-  touch(weight, part_of(weight.weight, cut, rank).elements(), load);
+  if (weight.weight.role != Role::kNgramRows) {  // of which a token reads a few rows
+    touch(weight, part_of(weight.weight, cut, rank).elements(), load);
+  }
   load.weight_bytes += bytes.stored;
   load.packed_bytes += bytes.packed;
   load.vector_bytes += bytes.vectors;
@@ -107,8 +109,9 @@ Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank
   const RecurrentBuffer recurrent = TRY(allocate_recurrent(model, device));
   memory.state_bytes = state.bytes + recurrent.bytes;
   // Each node decides for itself whether state goes to disk: memory for it is planned everywhere.
-  memory.process_bytes += page_staging_bytes(state.page_bytes) +
-                          state_staging_bytes(recurrent.stride * Slice::kElementBytes);
+  const PageShape outside = recurrent_shape(facts.config, cut, rank, layers);
+  memory.process_bytes +=
+      page_staging_bytes(state.page_bytes) + state_staging_bytes(outside.page_bytes());
   TRY(allocate_buffers(model, device));
   memory.buffer_bytes = device.allocated_bytes() - memory.state_bytes;
   return memory;

@@ -18,7 +18,11 @@ KINDS = {
     "a recurrent state": "mtp-qwen35-bf16",
     "recurrent states, pools and streams": "glm5next-bf16",
     "windows and entries": "deepseekv4-bf16",
+    "n-grams and blocks": "qwen4exp-bf16",
 }
+
+
+END_OF_STORIES = 2  # of n-grams too, which need an end
 
 
 def read_tensors(path):
@@ -64,6 +68,8 @@ def write_text_checkpoint(case, folder):
         part.pop("eos_token_id", None)
         if "vocab_size" in part:
             part["vocab_size"] = tokens
+        if "ngram_size" in part:
+            part["eos_token_id"] = END_OF_STORIES
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
         json.dump(config, file)
     tensors = read_tensors(os.path.join(GOLDEN, case, "model.safetensors"))

@@ -101,6 +101,24 @@ TEST_CASE("a table of experts that names one that is not there is refused") {
   CHECK(error_with(7, 0).empty());  // perhaps twice
 }
 
+TEST_CASE("constants of n-grams that lead out of the table are refused") {
+  const auto error_with = [](const std::string& tensor, size_t at, int64_t number) {
+    ModelCopy copy(golden_folder("qwen4exp-bf16"));
+    const std::string bytes(reinterpret_cast<const char*>(&number), sizeof number);
+    copy.overwrite("model.language_model.layers.1.ple.ple_embedding." + tensor, at * sizeof number,
+                   bytes);
+    return load_error(copy);
+  };
+  CHECK(error_with("ngram_heads_vocab_sizes", 1, 0) ==
+        "head 1 of the n-grams has 0 rows from 97 on, the table has 416");
+  CHECK(error_with("ngram_heads_offsets", 3, 310) ==
+        "head 3 of the n-grams has 107 rows from 310 on, the table has 416");
+  CHECK(error_with("ngram_heads_offsets", 0, -1).starts_with("head 0 of the n-grams has 97 rows"));
+  CHECK(error_with("layer_multipliers", 2, -3) ==
+        "the multiplier -3 of the n-grams is not possible");
+  CHECK(error_with("layer_multipliers", 2, 5).empty());  // another seed
+}
+
 TEST_CASE("a NaN among 8-bit floats is detected while a checkpoint is read") {
   for (const char* nan : {"\x7f", "\xff"}) {
     ModelCopy copy(golden_folder("ministral3-fp8"));

@@ -83,9 +83,10 @@ void check_all_cuts(const std::string& folder, int layers, const std::vector<int
 
 TEST_CASE("golden cases with every possible number of stages and every number of ranks") {
   const std::pair<const char*, int> cases[] = {
-      {"llama3-bf16", 2},   {"qwen3moe-bf16", 2}, {"qwen3moe-q4-g64", 2}, {"deepseekv3-bf16", 3},
-      {"kimik2-q8-g32", 3}, {"gptoss-mxfp4", 2},  {"glmdsa-bf16", 2},     {"glmdsa-shared-bf16", 3},
-      {"glm5next-bf16", 5}, {"deepseekv4-fp4", 3}};
+      {"llama3-bf16", 2},     {"qwen3moe-bf16", 2},      {"qwen3moe-q4-g64", 2},
+      {"deepseekv3-bf16", 3}, {"kimik2-q8-g32", 3},      {"gptoss-mxfp4", 2},
+      {"glmdsa-bf16", 2},     {"glmdsa-shared-bf16", 3}, {"glm5next-bf16", 5},
+      {"deepseekv4-fp4", 3},  {"qwen4exp-fp8", 3}};
   for (const auto& [name, layers] : cases) {
     CAPTURE(name);
     check_all_cuts(golden_folder(name), layers, read_golden(golden_folder(name)).prompt, 0);

@@ -89,10 +89,11 @@ TEST_CASE("each kind of keys and values has the bits of the processor on a GPU")
 }
 
 TEST_CASE("draft layers on GPUs have the bits of the processor") {
-  const char* const kDevices[] = {"vulkan", "cpu,vulkan", "vulkan,cpu", "vulkan", "cpu,vulkan"};
+  const char* const kDevices[] = {"vulkan", "cpu,vulkan", "vulkan,cpu",
+                                  "vulkan", "cpu,vulkan", "vulkan,cpu"};
   size_t number = 0;
   for (const char* name : {"mtp-glm4moe-bf16", "mtp-glmdsa-bf16", "mtp-qwen35-bf16",
-                           "glm5next-bf16", "deepseekv4-bf16"}) {
+                           "glm5next-bf16", "deepseekv4-bf16", "qwen4exp-bf16"}) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     GenerateRequest request = golden_request(folder, 12);
@@ -132,7 +133,7 @@ TEST_CASE("stories260K tells its story on a GPU, with others in its batch") {
 }
 
 TEST_CASE("a state that a GPU saves on disk a processor resumes from, and the other way") {
-  for (const char* name : {"qwen3next-bf16", "glm5next-bf16"}) {
+  for (const char* name : {"qwen3next-bf16", "glm5next-bf16", "qwen4exp-bf16"}) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     const GenerateRequest request = logged_generation_of(text_of_any_model(150, 1), 3);

@@ -54,10 +54,11 @@ std::vector<uint64_t> waits_with_overlap(int ranks, int tokens, Overlap overlap)
 }  // namespace
 
 TEST_CASE("sums that overlap with computing the other half give the same bits") {
-  for (const char* name : {"llama3-bf16-long", "qwen3-q4-g64", "qwen2-bf16", "qwen3moe-q8-g32",
-                           "ministral3-bf16-l4scale", "deepseekv3-bf16", "gptoss-mxfp4",
-                           "gemma4-dense-bf16", "gemma4-moe-q4-g64", "gemma4-e-bf16", "qwen35-bf16",
-                           "glmdsa-shared-bf16", "glm5next-bf16", "deepseekv4-bf16"}) {
+  for (const char* name :
+       {"llama3-bf16-long", "qwen3-q4-g64", "qwen2-bf16", "qwen3moe-q8-g32",
+        "ministral3-bf16-l4scale", "deepseekv3-bf16", "gptoss-mxfp4", "gemma4-dense-bf16",
+        "gemma4-moe-q4-g64", "gemma4-e-bf16", "qwen35-bf16", "glmdsa-shared-bf16", "glm5next-bf16",
+        "deepseekv4-bf16", "qwen4exp-bf16"}) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     GenerateRequest request{.prompt = read_golden(folder).prompt, .max_tokens = 4};

@@ -63,6 +63,7 @@ TEST_CASE("pages that one placement saves any other loads, with the bits of comp
       golden_folder("deepseekv32-bf16"),
       golden_folder("glmdsa-shared-bf16"),
       golden_folder("deepseekv4-bf16"),
+      golden_folder("qwen4exp-bf16"),
   };
   const std::vector<GenerateRequest> requests{logged_generation_of(text_of_any_model(150, 1), 3),
                                               embedding_of(text_of_any_model(200, 5)),

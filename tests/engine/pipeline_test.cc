@@ -54,9 +54,9 @@ std::vector<GenerateRequest> company_of(const std::vector<int32_t>& prompt) {
 }  // namespace
 
 TEST_CASE("models of three layers have the same bits in every number of stages and ranks") {
-  for (const char* name :
-       {"mistral-bf16", "deepseekv3-bf16", "deepseekv3-q4-g64", "kimik2-q8-g32", "glm4moe-bf16",
-        "deepseekv32-bf16", "glmdsa-shared-bf16", "glm5next-fp8", "deepseekv4-fp4"}) {
+  for (const char* name : {"mistral-bf16", "deepseekv3-bf16", "deepseekv3-q4-g64", "kimik2-q8-g32",
+                           "glm4moe-bf16", "deepseekv32-bf16", "glmdsa-shared-bf16", "glm5next-fp8",
+                           "deepseekv4-fp4", "qwen4exp-fp8"}) {
     const std::string folder = golden_folder(name);
     GenerateRequest request{.prompt = read_golden(folder).prompt, .max_tokens = 8};
     request.prompt_logits = true;
@@ -75,7 +75,7 @@ TEST_CASE("models of three layers have the same bits in every number of stages a
 TEST_CASE("each of several sequences gets the tokens that it gets alone") {
   for (const char* name : {"llama3-bf16", "gptoss-mxfp4", "qwen3-q4-g64", "gemma4-dense-bf16",
                            "gemma4-e-bf16", "qwen35-q4-g64", "kimilinear-bf16", "deepseekv32-bf16",
-                           "glm5next-bf16", "deepseekv4-bf16"}) {
+                           "glm5next-bf16", "deepseekv4-bf16", "qwen4exp-bf16"}) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     std::vector<GenerateRequest> requests = company_of(read_golden(folder).prompt);

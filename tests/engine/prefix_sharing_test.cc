@@ -21,7 +21,8 @@ const std::string kModels[] = {kStories,
                                golden_folder("qwen35-q4-g64"),
                                golden_folder("kimilinear-bf16"),
                                golden_folder("glm5next-bf16"),
-                               golden_folder("deepseekv4-bf16")};
+                               golden_folder("deepseekv4-bf16"),
+                               golden_folder("qwen4exp-bf16")};
 
 struct Turn {
   Answer answer;

@@ -36,7 +36,7 @@ TEST_CASE("a model quantised on load gives the logits of the quantised folder, f
   for (const char* name :
        {"llama3-bf16", "qwen3moe-bf16", "deepseekv3-bf16", "glm4moe-bf16", "minimaxm2-bf16",
         "gemma4-moe-bf16", "gemma4-e-bf16", "qwen3next-bf16", "qwen35moe-bf16", "kimilinear-bf16",
-        "glmdsa-shared-bf16", "glm5next-bf16", "deepseekv4-bf16"}) {
+        "glmdsa-shared-bf16", "glm5next-bf16", "deepseekv4-bf16", "qwen4exp-bf16"}) {
     CAPTURE(name);
     const TemporaryFolder work;
     const fs::path folder = work.path() / "quantised";

@@ -319,6 +319,14 @@ int check_all() {
                            .sampling = greedy,
                            .has_draft_layer = true,
                            .golden = "deepseekv4-bf16"});
+      is_fine &= run_case({.name = "n-grams and chosen blocks",
+                           .link = link,
+                           .ranks = ranks,
+                           .threads = 1,
+                           .has_prompt = true,
+                           .sampling = greedy,
+                           .has_draft_layer = true,
+                           .golden = "qwen4exp-bf16"});
     }
   }
   std::filesystem::remove_all(folder);

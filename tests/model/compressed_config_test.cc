@@ -18,7 +18,7 @@ TEST_CASE("DeepSeek V4's layers have a window, entries of two lengths, and given
   REQUIRE_MESSAGE(parsed.ok(), parsed.error().message);
   const ModelConfig& config = parsed.value();
   REQUIRE(config.compressed.has_value());
-  CHECK(config.compressed->pools == std::vector<int>{4, 128});
+  CHECK(config.pools == std::vector<int>{4, 128});
   CHECK((config.compressed->groups == 8 && config.compressed->group_rank == 1024));
   const LayerTraits &plain = config.layer(1), &choosing = config.layer(2), &all = config.layer(3);
   CHECK((plain.window == 128 && choosing.window == 128 && all.window == 128));

@@ -75,9 +75,13 @@ constexpr Published kPublished[] = {
     // The card gives the 671 and 37 of V3.1; the index has 0.85.
     {"deepseek-v3.2", 671.9, 38.4, Counts::kEmbedding},
     {"glm-5", 744, 40, Counts::kNeither},
+    {"glm-5.2", 743, 40, Counts::kNeither},  // 753 with the draft layer
+    {"glm-5.3", 743, 40, Counts::kNeither},
     // The card counts 321 with the draft layer, and gives no number of active ones.
     {"glm-5.3-flash", 313.3, 16.7},
     {"deepseek-v4-flash", 284, 13.27},  // the card rounds to "284B-A13B"
+    // 125 and 51 of n-grams, of which a token uses a few rows.
+    {"qwen3.8-flash-next", 176, 6, Counts::kNeither},
 };
 
 TEST_CASE("the parameters of each known shape match its publisher's count") {

@@ -70,7 +70,8 @@ std::vector<std::byte> gathered(const PageShape& wanted, const std::vector<Part>
     for (int head = wanted.head_begin; head < wanted.head_end; ++head) {
       const auto has = [&](const Part& part) {
         const PageShape& shape = (part.*kind).shape;
-        return shape.head_begin <= head && head < shape.head_end;
+        return shape.head_begin <= head && head < shape.head_end && shape.layer_begin <= layer &&
+               layer < shape.layer_end;
       };
       const auto found = std::find_if(ranks.begin(), ranks.end(), has);
       REQUIRE(found != ranks.end());
@@ -188,7 +189,7 @@ TEST_CASE("a page copied from one model's ranks can be used by another, whatever
         golden + "kimik2-q8-g32", golden + "gemma4-dense-bf16", golden + "gemma4-e-bf16",
         golden + "deepseekv32-bf16", golden + "glmdsa-shared-bf16", golden + "qwen3next-bf16",
         golden + "qwen35-q4-g64", golden + "kimilinear-bf16", golden + "glm5next-bf16",
-        golden + "deepseekv4-bf16"}) {
+        golden + "deepseekv4-bf16", golden + "qwen4exp-bf16"}) {
     CAPTURE(model);
     for (KvKind kv : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {
       CAPTURE(kv_kind_name(kv));

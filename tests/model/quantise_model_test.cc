@@ -57,7 +57,7 @@ TEST_CASE("a written folder has the matrices that quantising on load gives, to t
        {"llama3-bf16-tied", "llama3-f16-sharded", "llama-f32", "qwen2-bf16", "qwen3moe-bf16",
         "deepseekv3-bf16", "glm4moe-bf16", "minimaxm2-bf16", "gemma4-moe-bf16", "gemma4-e-bf16",
         "glmdsa-bf16", "mtp-glm4moe-bf16", "mtp-deepseekv3-bf16", "mtp-qwen3next-bf16",
-        "mtp-qwen35-bf16", "glm5next-bf16", "deepseekv4-bf16"}) {
+        "mtp-qwen35-bf16", "glm5next-bf16", "deepseekv4-bf16", "qwen4exp-bf16"}) {
     CAPTURE(name);
     const TemporaryFolder work;
     const fs::path to = work.path() / "out";
@@ -66,8 +66,8 @@ TEST_CASE("a written folder has the matrices that quantising on load gives, to t
     REQUIRE_MESSAGE(opened.ok(), opened.error().message);
     const ModelConfig& config = opened.value().config;
     const std::string_view of = name;
-    CHECK(config.has_draft_layer() ==
-          (of.starts_with("mtp-") || of.starts_with("glm5next") || of.starts_with("deepseekv4")));
+    CHECK(config.has_draft_layer() == (of.starts_with("mtp-") || of.starts_with("glm5next") ||
+                                       of.starts_with("deepseekv4") || of.starts_with("qwen4exp")));
     const auto& written = opened.value().source;
     const auto original = open_weight_source(golden(name));
     REQUIRE(original.ok());

@@ -10,6 +10,7 @@
 #include "base/crypto/hasher.h"
 #include "kernels/isa.h"
 #include "model/load/stages.h"
+#include "model/load/stored_forms.h"
 #include "model/load/weights.h"
 #include "support/golden.h"
 #include "support/temporary_folder.h"

@@ -12,6 +12,7 @@
 #include "hub/files/range_file.h"
 #include "kernels/isa.h"
 #include "model/load/open_model.h"
+#include "model/load/stored_forms.h"
 #include "model/load/weights.h"
 #include "node/fetch/local_files.h"
 #include "node/fetch_fixture.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "device/packing/counting_device.h"
 #include "device/packing/packing.h"
 #include "kernels/isa.h"
 #include "model/forward/model.h"
@@ -111,10 +112,17 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
   CHECK(planned.memory.vector_bytes + planned.memory.state_bytes + planned.memory.buffer_bytes ==
         device.allocated());
   const uint64_t recurrent_bytes = loaded.value()->recurrent_shape().page_bytes();
-  const uint64_t recurrent_bytes_of_all =
-      recurrent_bytes * static_cast<uint64_t>(states_needed(limits.streams));
+  CountingDevice counting;
+  const auto recurrent =
+      allocate_recurrent({.config = model.config,
+                          .cut = loaded.value()->cut(),
+                          .rank = rank,
+                          .layers = layers[stage],
+                          .states = static_cast<size_t>(states_needed(limits.streams))},
+                         counting);
+  REQUIRE(recurrent.ok());
   const uint64_t page_bytes =
-      (loaded.value()->state_bytes() - recurrent_bytes_of_all) / static_cast<uint64_t>(pages);
+      (loaded.value()->state_bytes() - recurrent.value().bytes) / static_cast<uint64_t>(pages);
   const bool makes_grammars = index == 0 || layers[stage].end == model.config.layers;
   const uint64_t grammar_bytes =
       makes_grammars ? kGrammarBytesOfToken * static_cast<uint64_t>(model.config.vocab_size) : 0;

@@ -41,18 +41,27 @@ inline constexpr std::array kPlainGoldenCases{"llama-f32",
                                               "glmdsa-bf16",
                                               "glmdsa-shared-bf16",
                                               "glm5next-bf16",
-                                              "deepseekv4-bf16"};
-inline constexpr std::array kQuantisedGoldenCases{
-    "llama3-q4-g64",         "llama3-q4-g32-f16-tied", "llama3-q6-g64",      "llama3-q8-g32",
-    "llama3-mxfp4",          "qwen2-q4-g64-tied",      "qwen3-q4-g64",       "qwen3moe-q4-g64",
-    "qwen3moe-q8-g32",       "qwen3moe-mxfp4",         "ministral3-fp8",     "deepseekv3-fp8",
-    "deepseekv3-q4-g32-kvb", "deepseekv3-q4-g64",      "kimik2-int4-packed", "kimik2-q8-g32",
-    "gptoss-mxfp4",          "kimik25-int4-packed",    "kimik25-q4-g32",     "glm47flash-q4-g64",
-    "minimaxm2-fp8",         "minimaxm2-q4-g64",       "qwen3next-q4-g64",   "qwen35-q4-g64",
-    "qwen35moe-q4-g64",      "kimilinear-q4-g32",      "gemma4-moe-q4-g64",  "deepseekv32-fp8",
-    "deepseekv32-q4-g64",    "glmdsa-q4-g64",          "glm5next-fp8",       "glm5next-q4-g64",
-    "glm5next-q4-absorbed",  "deepseekv4-fp4",         "deepseekv4-dspark",  "deepseekv4-q4-g64",
-    "deepseekv4-mxfp"};
+                                              "deepseekv4-bf16",
+                                              "qwen4exp-bf16"};
+inline constexpr std::array kQuantisedGoldenCases{"llama3-q4-g64",         "llama3-q4-g32-f16-tied",
+                                                  "llama3-q6-g64",         "llama3-q8-g32",
+                                                  "llama3-mxfp4",          "qwen2-q4-g64-tied",
+                                                  "qwen3-q4-g64",          "qwen3moe-q4-g64",
+                                                  "qwen3moe-q8-g32",       "qwen3moe-mxfp4",
+                                                  "ministral3-fp8",        "deepseekv3-fp8",
+                                                  "deepseekv3-q4-g32-kvb", "deepseekv3-q4-g64",
+                                                  "kimik2-int4-packed",    "kimik2-q8-g32",
+                                                  "gptoss-mxfp4",          "kimik25-int4-packed",
+                                                  "kimik25-q4-g32",        "glm47flash-q4-g64",
+                                                  "minimaxm2-fp8",         "minimaxm2-q4-g64",
+                                                  "qwen3next-q4-g64",      "qwen35-q4-g64",
+                                                  "qwen35moe-q4-g64",      "kimilinear-q4-g32",
+                                                  "gemma4-moe-q4-g64",     "deepseekv32-fp8",
+                                                  "deepseekv32-q4-g64",    "glmdsa-q4-g64",
+                                                  "glm5next-fp8",          "glm5next-q4-g64",
+                                                  "glm5next-q4-absorbed",  "deepseekv4-fp4",
+                                                  "deepseekv4-dspark",     "deepseekv4-q4-g64",
+                                                  "deepseekv4-mxfp",       "qwen4exp-fp8"};
 
 // With references of the draft layer too.
 inline constexpr std::array kDraftGoldenCases{"mtp-deepseekv3-bf16", "mtp-glm4moe-bf16",
@@ -67,8 +76,8 @@ inline std::vector<std::string> all_golden_cases() {
 // And those that have only the logits of it.
 inline std::vector<std::string> draft_logits_cases() {
   std::vector<std::string> cases(kDraftGoldenCases.begin(), kDraftGoldenCases.end());
-  cases.insert(cases.end(),
-               {"glm5next-bf16", "glm5next-q4-absorbed", "deepseekv4-bf16", "deepseekv4-fp4"});
+  cases.insert(cases.end(), {"glm5next-bf16", "glm5next-q4-absorbed", "deepseekv4-bf16",
+                             "deepseekv4-fp4", "qwen4exp-bf16", "qwen4exp-fp8"});
   return cases;
 }
 

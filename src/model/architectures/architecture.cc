@@ -6,9 +6,10 @@ namespace lockstep {
 namespace {
 
 constexpr const Architecture* kKnown[] = {
-    &kLlama,     &kMistral,    &kMinistral3,  &kQwen2,      &kQwen3,       &kQwen3Moe,  &kGlm4Moe,
-    &kMiniMaxM2, &kGemma4,     &kGptOss,      &kDeepseekV3, &kGlm4MoeLite, &kQwen3Next, &kQwen35,
-    &kQwen35Moe, &kKimiLinear, &kDeepseekV32, &kGlmMoeDsa,  &kGlm5Next,    &kDeepseekV4};
+    &kLlama,     &kMistral,    &kMinistral3, &kQwen2,      &kQwen3,       &kQwen3Moe,
+    &kGlm4Moe,   &kMiniMaxM2,  &kGemma4,     &kGptOss,     &kDeepseekV3,  &kGlm4MoeLite,
+    &kQwen3Next, &kQwen35,     &kQwen35Moe,  &kKimiLinear, &kDeepseekV32, &kGlmMoeDsa,
+    &kGlm5Next,  &kDeepseekV4, &kQwen4Exp};
 
 }  // namespace
 

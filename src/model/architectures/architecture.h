@@ -128,12 +128,47 @@ enum class Role {
   kIndexEntryNorm,
   kDraftTokenInput,  // the two parts of kDraftInput, where each stream has a sum of its own
   kDraftHiddenInput,
+  // Several residual streams that are mixed element by element: their norm (streams, hidden); from
+  // there to a latent, and back to the gates of the mixture; and to the gate of each stream for the
+  // result. The same for a part of the layer and after the last one.
+  kAttentionStreamsNorm,
+  kAttentionStreamsDown,
+  kAttentionStreamsUp,
+  kAttentionStreamsInject,
+  kFeedForwardStreamsNorm,
+  kFeedForwardStreamsDown,
+  kFeedForwardStreamsUp,
+  kFeedForwardStreamsInject,
+  kLastStreamsNorm,
+  kLastStreamsDown,
+  kLastStreamsUp,
+  kIndexQueryKey,   // kIndexQuery and then kIndexKey in one matrix
+  kIndexQueryNorm,  // of each head
+  // Tables of n-grams: rows, and from a token's rows to a key for each stream and to one value,
+  // the norms of keys and streams, and those of the convolution's inputs and its weights.
+  kNgramRows,
+  kNgramMultipliers,  // integers: NgramConstants in model/ngrams/ngram_config.h
+  kNgramHeadRows,
+  kNgramOffsets,
+  kNgramKey,
+  kNgramValue,
+  kNgramKeyNorm,
+  kNgramQueryNorm,
+  kNgramConvolutionNorm,
+  kNgramConvolution,
 };
-inline constexpr int kRoleCount = 103;
+inline constexpr int kRoleCount = 126;
+constexpr bool is_of_mixed_streams(Role role) {
+  return role >= Role::kAttentionStreamsNorm && role <= Role::kLastStreamsUp;
+}
+constexpr bool is_of_ngrams(Role role) {
+  return role >= Role::kNgramRows && role <= Role::kNgramConvolution;
+}
 
 enum class Split {
   kWhole,        // on every rank: norms, the router (cutting it costs an exchange)
   kVocabulary,   // rows by token id
+  kTableRows,    // rows of a table of any length, as those by token id
   kHeads,        // rows by query head
   kKvHeads,      // rows by key/value head; replicated if there are more ranks than heads
   kHeadColumns,  // columns by query head; the product is summed over ranks
@@ -171,6 +206,7 @@ enum class When {
   kEntries,        // compressed attention has entries besides its window
   kGivenExperts,   // a token's id decides its experts
   kChosenExperts,  // or not
+  kNgrams,         // the layer adds rows of n-grams
 };
 
 // Biases, norms and sinks are not kinds of their own: a layer has those that its weights list.
@@ -186,7 +222,7 @@ enum class Gating { kSilu, kClampedSwiglu, kGelu, kClippedSilu };
 
 struct WeightSpec {
   Role role;
-  std::string_view name;  // in the checkpoint; {L} is the layer, {E} the expert
+  std::string_view name;  // in the checkpoint; {L} is the layer, {E} the expert, {P} the part
   Split split;
   When when = When::kAlways;
 };
@@ -248,6 +284,10 @@ struct Architecture {
   bool has_streams = false;          // several residual streams: ModelConfig::streams
   bool weighs_last_streams = false;  // their last sum has weights of its own; else it is the mean
   bool drafts_streams = false;       // the draft layer continues each stream
+  // The streams are mixed element by element, which takes the place of all norms of hidden states.
+  bool mixes_streams = false;
+  bool indexes_blocks = false;  // grouped attention covers blocks that an index chooses
+  bool has_ngrams = false;      // tables of n-grams: ModelConfig::ngrams
   DraftKind draft;
 };
 

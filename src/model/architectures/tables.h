@@ -25,5 +25,6 @@ extern const Architecture kDeepseekV32;  // DeepSeek V3.2
 extern const Architecture kGlmMoeDsa;    // GLM 5 and 5.2
 extern const Architecture kGlm5Next;     // GLM-5.3-Flash
 extern const Architecture kDeepseekV4;   // DeepSeek V4 Flash and Pro
+extern const Architecture kQwen4Exp;     // Qwen 3.8 Flash Next
 
 }  // namespace lockstep

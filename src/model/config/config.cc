@@ -160,10 +160,17 @@ Status read_gate_limit(const Json& file, ModelConfig& config) {
 }
 
 Status read_streams(const Json& file, ModelConfig& config) {
-  config.streams.count = TRY(size_or(file, "hc_mult", std::nullopt, kResidualStreamsMax));
-  config.streams.rounds = TRY(size_or(file, "hc_sinkhorn_iters", std::nullopt, kStreamRoundsMax));
-  config.streams.epsilon = static_cast<float>(TRY(positive(file, "hc_eps", std::nullopt)));
-  if (config.streams.count == 1) return unsupported("\"hc_mult\": 1 is not supported");
+  const bool are_mixed = config.architecture->mixes_streams;
+  const std::string_view count = are_mixed ? "hc_count" : "hc_mult";
+  config.streams.count = TRY(size_or(file, count, std::nullopt, kResidualStreamsMax));
+  if (are_mixed) {
+    config.streams.low_rank = TRY(size_or(file, "hc_lowrank", std::nullopt));
+  } else {
+    config.streams.rounds = TRY(size_or(file, "hc_sinkhorn_iters", std::nullopt, kStreamRoundsMax));
+    config.streams.epsilon = static_cast<float>(TRY(positive(file, "hc_eps", std::nullopt)));
+  }
+  if (config.streams.count == 1)
+    return unsupported(fmt::format("\"{}\": 1 is not supported", count));
   if (int64_t{config.streams.count} * config.hidden <= kSizeMax) return Ok{};
   return corrupt(fmt::format("{} residual streams of {} columns are too large",
                              config.streams.count, config.hidden));
@@ -176,6 +183,21 @@ Result<int> read_ffn(const Json& file, const Architecture& architecture) {
     return size_or(file, "intermediate_size", std::nullopt);
   }
   return size_or(file, architecture.expert_width, std::nullopt);
+}
+
+// The draft layer of Qwen3.8-Flash-Next has constants of its own.
+Status check_draft_constants(const Json& file, const ModelConfig& config) {
+  if (TRY(get_bool(file, "mtp_use_dedicated_embeddings")).value_or(false)) {
+    return unsupported("\"mtp_use_dedicated_embeddings\": true is not supported");
+  }
+  const Json* draft = find(file, "mtp");
+  if (!draft || !draft->is_object()) return Ok{};
+  const double theta = TRY(positive(*draft, "rope_theta", config.rope_theta));
+  if (theta == config.rope_theta) return Ok{};
+  return unsupported(
+      fmt::format("\"rope_theta\" is {} in \"mtp\" and {} in the model, others "
+                  "than equal ones are not supported",
+                  theta, config.rope_theta));
 }
 
 // The sizes and constants of the text model.
@@ -215,6 +237,7 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
     config.embedding_factor = std::sqrt(static_cast<float>(config.hidden));
   }
   TRY(read_options(file, config));
+  TRY(read_block_index(file, config));
   TRY(read_experts(file, config));
   if (!config.full) TRY(read_rope(file, config));
   TRY(read_compressed_rope(file, config));
@@ -229,6 +252,8 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   if (!has_other_windows) TRY(read_windows(file, config));
   TRY(read_recurrent(file, config));
   if (config.full) TRY(read_layer_differences(file, config));
+  TRY(read_ngrams(file, config));
+  TRY(check_draft_constants(file, config));
   resolve_traits(config);
   return config;
 }

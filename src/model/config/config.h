@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "model/architectures/architecture.h"
 #include "model/config/layer_traits.h"
+#include "model/ngrams/ngram_config.h"
 
 namespace lockstep {
 
@@ -47,6 +48,7 @@ struct IndexerConfig {
   int head_dim = 0;
   int chosen = 0;              // positions, in whole pools; 0: the model has no index
   int pool = 1;                // positions that share a key, as PoolKeys in device/operations.h
+  int rope = 0;                // dimensions of a key that turn
   bool rotates_pairs = false;  // neighbours turn together, instead of halves
 
   int chosen_entries() const { return chosen / pool; }
@@ -63,7 +65,6 @@ struct CompressedConfig {
   int groups = 0;      // of heads, each with one latent of its results
   int group_rank = 0;  // of that latent
   double window_theta = 0;
-  std::vector<int> pools;  // of any layer, each once, ascending
 };
 // More groups are refused: each is a leaf of the cut (model/load/cut.h).
 inline constexpr int kHeadGroupsMax = 64;
@@ -156,8 +157,10 @@ struct StreamsConfig {
   int count = 1;
   int rounds = 0;
   float epsilon = 0;
+  int low_rank = 0;  // of the gates, if they are mixed element by element
 
-  int gates() const { return count * (2 + count); }  // of a token
+  // Numbers of a token.
+  int gates() const { return low_rank > 0 ? count : count * (2 + count); }
 };
 
 struct ModelConfig {
@@ -192,8 +195,10 @@ struct ModelConfig {
   std::optional<FullAttention> full;
   std::optional<DeltaConfig> delta;
   std::optional<CompressedConfig> compressed;
-  int layer_input = 0;   // numbers of a token's own input of each layer; 0: none
-  float gate_limit = 0;  // of clamped and clipped activations
+  std::optional<NgramConfig> ngrams;
+  std::vector<int> pools;  // of entries or of means in any layer, each once, ascending
+  int layer_input = 0;     // numbers of a token's own input of each layer; 0: none
+  float gate_limit = 0;    // of clamped and clipped activations
   StreamsConfig streams;
   LatentConfig latent;
   IndexerConfig indexer;

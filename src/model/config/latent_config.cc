@@ -83,7 +83,7 @@ Status read_pools(const Json& file, ModelConfig& config) {
     return corrupt(fmt::format("\"compress_ratios\" must be a list of {} layers", layers));
   }
   const int window = TRY(size_or(file, "sliding_window", std::nullopt));
-  std::vector<int>& pools = config.compressed->pools;
+  std::vector<int>& pools = config.pools;
   for (size_t layer = 0; layer < layers; ++layer) {
     const int pool = TRY(pool_of(ratios->get_array()[layer]));
     config.traits[layer].pool = pool;
@@ -121,13 +121,14 @@ Status read_groups(const Json& file, ModelConfig& config) {
 }
 
 Status read_chooser(const Json& file, ModelConfig& config) {
-  const std::vector<int>& pools = config.compressed->pools;
+  const std::vector<int>& pools = config.pools;
   if (std::find(pools.begin(), pools.end(), kChoosingPool) == pools.end()) return Ok{};
   IndexerConfig& indexer = config.indexer;
   indexer.heads = TRY(size_or(file, "index_n_heads", std::nullopt));
   indexer.head_dim = TRY(size_or(file, "index_head_dim", std::nullopt));
   indexer.pool = kChoosingPool;
   indexer.chosen = TRY(size_or(file, "index_topk", std::nullopt)) * kChoosingPool;
+  indexer.rope = config.latent.rope;
   indexer.rotates_pairs = true;
   if (int64_t{indexer.heads} * indexer.head_dim > kSizeMax) {
     return corrupt(fmt::format("{} indexer heads of {} elements are too large", indexer.heads,
@@ -204,6 +205,7 @@ Status read_indexer(const Json& file, ModelConfig& config) {
   indexer.heads = TRY(size_or(file, "index_n_heads", std::nullopt));
   indexer.head_dim = TRY(size_or(file, "index_head_dim", std::nullopt));
   indexer.chosen = TRY(size_or(file, "index_topk", std::nullopt));
+  indexer.rope = latent.rope;
   if (int64_t{indexer.heads} * indexer.head_dim > kSizeMax) {
     return corrupt(fmt::format("{} indexer heads of {} elements are too large", indexer.heads,
                                indexer.head_dim));
@@ -222,6 +224,40 @@ Status read_indexer(const Json& file, ModelConfig& config) {
                               .value_or(config.architecture->rotates_index_pairs);
   TRY(read_pool(file, *config.architecture, indexer));
   return read_indexer_types(file, config);
+}
+
+Status read_block_index(const Json& file, ModelConfig& config) {
+  if (!config.architecture->indexes_blocks) return Ok{};
+  IndexerConfig& indexer = config.indexer;
+  indexer.heads = TRY(size_or(file, "indexer_n_heads", std::nullopt));
+  indexer.head_dim = TRY(size_or(file, "indexer_head_dim", std::nullopt, kHeadDimMax));
+  indexer.pool = TRY(size_or(file, "indexer_compress_ratio", std::nullopt, kPagePositions));
+  indexer.rope = config.rotary_dims;
+  const int budget = TRY(size_or(file, "indexer_budget", std::nullopt));
+  if (indexer.pool == 1 || kPagePositions % indexer.pool != 0) {
+    return unsupported(
+        fmt::format("\"indexer_compress_ratio\" is {}, only divisors of {} from 2 on are supported",
+                    indexer.pool, kPagePositions));
+  }
+  if (budget < indexer.pool) {
+    return corrupt(
+        fmt::format("\"indexer_budget\" is {}, it must be at least \"indexer_compress_ratio\", {}",
+                    budget, indexer.pool));
+  }
+  indexer.chosen = budget - budget % indexer.pool;
+  if (int64_t{indexer.heads} * indexer.head_dim > kSizeMax) {
+    return corrupt(fmt::format("{} indexer heads of {} elements are too large", indexer.heads,
+                               indexer.head_dim));
+  }
+  if (indexer.head_dim < indexer.rope) {
+    return corrupt(fmt::format("\"indexer_head_dim\" is {}, but {} dimensions turn",
+                               indexer.head_dim, indexer.rope));
+  }
+  if (TRY(size_or(file, "indexer_kv_heads", 1)) != 1) {
+    return unsupported("\"indexer_kv_heads\" is not 1, which is not supported");
+  }
+  config.pools = {indexer.pool};
+  return Ok{};
 }
 
 Status read_compressed(const Json& file, ModelConfig& config) {

@@ -12,6 +12,8 @@ Status read_latent(const Json& file, ModelConfig& config);
 // Fills `config.indexer` and which layers share a choice, if the architecture has an index; sizes
 // of latent attention have been read.
 Status read_indexer(const Json& file, ModelConfig& config);
+// Fills `config.indexer` of grouped attention that covers chosen blocks; what turns has been read.
+Status read_block_index(const Json& file, ModelConfig& config);
 // Fills `config.compressed`, the windows and pools of the layers, the index and which experts are
 // given, if the architecture has compressed attention.
 Status read_compressed(const Json& file, ModelConfig& config);

@@ -14,7 +14,10 @@ StateTraits state_of(Mixer mixer, const ModelConfig& config, bool is_full) {
     case Mixer::kAttention: {
       const int heads = is_full ? config.full->kv_heads : config.kv_heads;
       const int head_dim = is_full ? config.full->head_dim : config.head_dim;
-      return {.heads = heads, .key_dim = head_dim, .value_dim = head_dim};
+      return {.heads = heads,
+              .key_dim = head_dim,
+              .value_dim = head_dim,
+              .has_key_rows = config.architecture->indexes_blocks};
     }
     case Mixer::kLatentAttention:
       return {.heads = 1,
@@ -62,7 +65,9 @@ void resolve_layer(ModelConfig& config, int layer) {
   if (traits.is_compressed()) {
     add_entries(config, traits);
   } else if (!traits.shares_choice && !traits.is_recurrent()) {
-    traits.state.index = {{config.indexer.head_dim, config.indexer.pool}};
+    traits.state.index = {{.dim = config.indexer.head_dim,
+                           .pool = config.indexer.pool,
+                           .has_gates = !config.architecture->indexes_blocks}};
   }
   const bool is_draft = layer == config.layers;
   if (!is_draft || config.architecture->drafts_streams) traits.streams = config.streams.count;
@@ -115,6 +120,8 @@ bool is_stored(When when, const ModelConfig& config, int layer) {
       return config.layer(layer).has_given_experts;
     case When::kChosenExperts:
       return !config.layer(layer).has_given_experts;
+    case When::kNgrams:
+      return config.layer(layer).adds_ngrams;
   }
   LOCKSTEP_CHECK(false);
   return false;

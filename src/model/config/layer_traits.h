@@ -17,11 +17,12 @@ struct ModelConfig;
 // The inputs of keys or entries that several positions share: of each position values and gates
 // side by side, as they are stored.
 struct PoolShape {
-  int dim = 0;    // of a key or an entry; 0: there are none
-  int pool = 1;   // positions that share it
-  int parts = 1;  // 2: a position has inputs for its own pool and for the next one
+  int dim = 0;            // of a key or an entry; 0: there are none
+  int pool = 1;           // positions that share it
+  int parts = 1;          // 2: a position has inputs for its own pool and for the next one
+  bool has_gates = true;  // or values alone, of which the mean is taken
 
-  int input_dim() const { return 2 * parts * dim; }
+  int input_dim() const { return (has_gates ? 2 : 1) * parts * dim; }
   // Bytes of a page.
   size_t input_bytes(KvKind kind) const { return page_head_stride(kind, input_dim()); }
 };
@@ -30,7 +31,7 @@ struct PoolShape {
 // its keys, one for each position; or, if several positions share a key, first a key and a gate of
 // each position, as they are stored, then the pools' keys as float32.
 struct IndexShape : PoolShape {
-  bool are_rows() const { return parts > 1; }  // as inputs of entries are stored
+  bool are_rows() const { return parts > 1 || !has_gates; }  // as inputs of entries are stored
   bool has_pools() const { return dim > 0 && pool > 1; }
   // Bytes of a page.
   size_t inputs(KvKind kind) const { return has_pools() ? input_bytes(kind) : 0; }
@@ -58,12 +59,13 @@ struct EntryShape : PoolShape {
 // index, in pages. A recurrent layer has none: it keeps one state of a sequence
 // (ModelConfig::delta).
 struct StateTraits {
-  int heads = 0;           // in the whole model
-  bool is_shared = false;  // one head for all query heads, so that every rank has it: a latent
-  int key_dim = 0;         // of one head
-  int value_dim = 0;       // at most key_dim
-  bool is_rows = false;    // a key is its own value, and stored once, as values are
-  EntryShape entries;      // which every rank has, like the index
+  int heads = 0;              // in the whole model
+  bool is_shared = false;     // one head for all query heads, so that every rank has it: a latent
+  int key_dim = 0;            // of one head
+  int value_dim = 0;          // at most key_dim
+  bool is_rows = false;       // a key is its own value, and stored once, as values are
+  bool has_key_rows = false;  // keys are stored as values are, but apart from these
+  EntryShape entries;         // which every rank has, like the index
   IndexShape index;
 
   // Bytes of a page, for some of its heads.
@@ -91,6 +93,7 @@ struct LayerTraits {
   bool shares_choice = false;
   int pool = 0;  // positions of an entry of compressed attention; 0: it has no entries
   bool has_given_experts = false;  // by a token's id
+  bool adds_ngrams = false;        // to the streams, before anything else
   int streams = 1;                 // of the residual
   StateTraits state;
   int state_layer = -1;  // attention reads the state of this earlier layer; -1: its own

@@ -13,6 +13,13 @@ namespace {
 
 // Published models have 4.
 constexpr int64_t kTapsMax = 8;
+// Published models have 16 heads, n-grams of up to 3 tokens and 128 parts, each a matrix.
+constexpr int kNgramHeadsMax = 64;
+constexpr int kNgramSizeMax = 8;
+constexpr int kNgramPartsMax = 1024;
+// Published models have 20 million rows of a head, and 320 million in all.
+constexpr int64_t kHeadRowsMax = int64_t{1} << 28;
+constexpr int64_t kPartRowsMax = int64_t{1} << 30;
 
 Result<DeltaConfig> read_delta(const Json& file) {
   DeltaConfig delta;
@@ -84,6 +91,27 @@ Status read_mixers(const Json& file, std::string_view attention, ModelConfig& co
   return Ok{};
 }
 
+// The only layer that has them; the list counts from 1.
+Result<int> read_layer(const Json& file, const ModelConfig& config) {
+  const Json* layers = find(file, "ple_layer_ids");
+  const bool is_one = layers && layers->is_array() && layers->get_array().size() == 1;
+  if (!is_one) {
+    return unsupported("\"ple_layer_ids\" must be a list of one layer, others are not supported");
+  }
+  const auto layer = number_of<int64_t>(layers->get_array()[0]);
+  if (layer && *layer >= 1 && *layer <= config.layers) return static_cast<int>(*layer - 1);
+  return corrupt("\"ple_layer_ids\" names a layer that does not exist");
+}
+
+// The first one of a list.
+Result<int> read_end_token(const Json& file, int vocab_size) {
+  const Json* token = find(file, "eos_token_id");
+  if (token && token->is_array() && !token->get_array().empty()) token = &token->get_array()[0];
+  const auto number = token ? number_of<int64_t>(*token) : std::nullopt;
+  if (number && *number >= 0 && *number < vocab_size) return static_cast<int>(*number);
+  return corrupt("\"eos_token_id\" must be a token, since it ends the n-grams");
+}
+
 }  // namespace
 
 Status read_recurrent(const Json& file, ModelConfig& config) {
@@ -107,6 +135,39 @@ Status read_recurrent(const Json& file, ModelConfig& config) {
                   [](const LayerTraits& layer) { return !layer.is_recurrent(); });
   if (has_attention) return Ok{};
   return unsupported("no layer has full attention, which is not supported");
+}
+
+Status read_ngrams(const Json& file, ModelConfig& config) {
+  if (!config.architecture->has_ngrams) return Ok{};
+  NgramConfig ngrams;
+  ngrams.layer = TRY(read_layer(file, config));
+  ngrams.size = TRY(size_or(file, "ngram_size", std::nullopt, kNgramSizeMax));
+  if (ngrams.size < 2) return corrupt("\"ngram_size\" must be at least 2");
+  const int of_length = TRY(size_or(file, "heads_per_ngram", std::nullopt, kNgramHeadsMax));
+  ngrams.heads = (ngrams.size - 1) * of_length;
+  const int columns = TRY(size_or(file, "ple_embed_dim", std::nullopt));
+  if (ngrams.heads > kNgramHeadsMax || columns % ngrams.heads != 0) {
+    return unsupported(
+        fmt::format("{} heads of n-grams, \"ple_embed_dim\" {}: at most {} heads, "
+                    "which divide it, are supported",
+                    ngrams.heads, columns, kNgramHeadsMax));
+  }
+  ngrams.row = columns / ngrams.heads;
+  ngrams.taps = TRY(size_or(file, "ple_conv_kernel_size", std::nullopt, kTapsMax));
+  ngrams.parts = TRY(size_or(file, "split_ngram_parts", 1, kNgramPartsMax));
+  ngrams.base = TRY(size_or(file, "ngram_vocab_size_base", std::nullopt, kHeadRowsMax));
+  const int64_t unit = TRY(size_or(file, "make_ngram_vocab_size_divisible_by", 1));
+  const int64_t used = used_rows(ngrams.base, ngrams.heads);
+  const int64_t rows = (used + unit - 1) / unit * unit;
+  if (rows % ngrams.parts != 0 || rows / ngrams.parts > kPartRowsMax) {
+    return unsupported(
+        fmt::format("{} rows of n-grams in {} parts are not supported", rows, ngrams.parts));
+  }
+  ngrams.part_rows = static_cast<int>(rows / ngrams.parts);
+  ngrams.end_token = TRY(read_end_token(file, config.vocab_size));
+  config.ngrams = ngrams;
+  config.traits[static_cast<size_t>(ngrams.layer)].adds_ngrams = true;
+  return Ok{};
 }
 
 }  // namespace lockstep

@@ -26,6 +26,8 @@ class Allocator {
     TRY(allocate_attention());
     TRY(allocate_latents());
     TRY(allocate_compressed());
+    TRY(allocate_entries());
+    TRY(allocate_ngrams());
     TRY(allocate_delta());
     TRY(allocate_layer_inputs());
     if (config().indexer.chosen > 0) TRY(allocate_index());
@@ -115,6 +117,9 @@ class Allocator {
   Status allocate_streams(size_t streams) {
     PassBuffers& b = buffers_;
     TRY(allocate(streams * hidden(), {&b.streams_normed}));
+    const auto low_rank = static_cast<size_t>(config().streams.low_rank);
+    TRY(allocate(low_rank, {&b.streams_low}));
+    TRY(allocate(low_rank > 0 ? streams * hidden() : 0, {&b.streams_mix}));
     return allocate(static_cast<size_t>(config().streams.gates()), {&b.stream_gates});
   }
 
@@ -128,9 +133,21 @@ class Allocator {
     return allocate(heads * rank, {&buffers_.mixed_latent});
   }
 
-  // The index's entries are made in the same places as those of attention, one after the other.
   Status allocate_compressed() {
     if (!config().compressed) return Ok{};
+    PassBuffers& b = buffers_;
+    const auto turning = static_cast<size_t>(config().rotary_dims);
+    TRY(allocate(1, {&b.last_entry, &b.token_ids}));
+    TRY(allocate(turning, {&b.rope_back, &b.other_rope_back}));
+    TRY(allocate(static_cast<size_t>(config().experts.chosen), {&b.given}));
+    const CompressedConfig& compressed = *config().compressed;
+    const int groups = cut().heads(memory_.rank).size() / (config().heads / compressed.groups);
+    return allocate(static_cast<size_t>(groups * compressed.group_rank), {&b.group_latents});
+  }
+
+  // The index's entries are made in the same places as those of attention, one after the other.
+  Status allocate_entries() {
+    if (config().pools.empty()) return Ok{};
     PassBuffers& b = buffers_;
     const auto turning = static_cast<size_t>(config().rotary_dims);
     size_t row = 0, entry = 0;
@@ -141,21 +158,31 @@ class Allocator {
       entry = std::max(
           {entry, static_cast<size_t>(state.entries.dim), static_cast<size_t>(state.index.dim)});
     }
-    TRY(allocate(1, {&b.last_entry, &b.token_ids}));
-    TRY(allocate(turning, {&b.rope_back, &b.other_rope_back}));
-    TRY(allocate(row / 2, {&b.entry_values, &b.entry_gates}));
-    TRY(allocate(row, {&b.entry_inputs}));
+    TRY(allocate(config().compressed ? row / 2 : 0, {&b.entry_values, &b.entry_gates}));
+    TRY(allocate(config().compressed ? row : 0, {&b.entry_inputs}));
     TRY(allocate(entry, {&b.entry_rows}));
-    TRY(allocate(static_cast<size_t>(config().experts.chosen), {&b.given}));
-    const CompressedConfig& compressed = *config().compressed;
-    const int groups = cut().heads(memory_.rank).size() / (config().heads / compressed.groups);
-    TRY(allocate(static_cast<size_t>(groups * compressed.group_rank), {&b.group_latents}));
-    for (size_t kind = 0; kind < compressed.pools.size(); ++kind) {
+    for (size_t kind = 0; kind < config().pools.size(); ++kind) {
       EntryBuffers& entries = b.entries[kind];
       TRY(allocate(1, {&entries.last, &entries.list_offsets, &entries.page, &entries.slot}));
       TRY(allocate(turning, {&entries.rope}));
     }
     return Ok{};
+  }
+
+  // Floats of a token's rows.
+  size_t ngram_columns() const {
+    const bool has_rows = has_ngrams(config(), memory_.layers);
+    return has_rows ? static_cast<size_t>(config().ngrams->columns()) : 0;
+  }
+
+  Status allocate_ngrams() {
+    if (!has_ngrams(config(), memory_.layers)) return Ok{};
+    PassBuffers& b = buffers_;
+    const auto streams = static_cast<size_t>(config().streams.count);
+    TRY(allocate(static_cast<size_t>(config().ngrams->heads), {&b.ngram_rows, &b.ngram_places}));
+    TRY(allocate(ngram_columns(), {&b.ngram_embedded}));
+    TRY(allocate(streams * hidden(), {&b.ngram_keys}));
+    return allocate(hidden(), {&b.ngram_value});
   }
 
   Status allocate_layer_inputs() {
@@ -202,7 +229,7 @@ class Allocator {
     const IndexerConfig& indexer = config().indexer;
     const auto heads = static_cast<size_t>(indexer.heads);
     const auto head_dim = static_cast<size_t>(indexer.head_dim);
-    const bool has_pairs = indexer.pool > 1 && !config().compressed;
+    const bool has_pairs = indexer.pool > 1 && config().pools.empty();
     TRY(allocate(config().compressed ? 0 : head_dim, {&buffers_.index_key}));
     TRY(allocate(has_pairs ? head_dim : 0, {&buffers_.index_gate}));
     TRY(allocate(has_pairs ? 2 * head_dim : 0, {&buffers_.index_pair}));
@@ -261,10 +288,11 @@ class Allocator {
     TRY(allocate_shared(subtrees * tokens * summed, buffers_.partials));
     TRY(allocate_shared(subtrees * tokens / 2 * summed, buffers_.second_partials));
     TRY(allocate_shared(tokens / 2 * summed, buffers_.second_sum));
+    const auto looked_up = static_cast<size_t>(config().embedded()) + ngram_columns();
     const int latents = cut().cuts_latents() ? config().latent.rows() : 0;
     const size_t exchanged =  // floats per token
         std::max({summed, static_cast<size_t>(latents), joined_heads(),
-                  static_cast<size_t>(config().passed())});
+                  static_cast<size_t>(config().passed()), looked_up});
     TRY(allocate_shared(tokens * exchanged, buffers_.sum));
     const int vocabulary = memory_.has_head() ? cut().vocabulary(rank).size() : 0;
     return allocate_shared(tokens * static_cast<size_t>(vocabulary), buffers_.logits);
@@ -421,6 +449,12 @@ Result<RecurrentBuffer> allocate_recurrent(const ModelMemory& memory, Device& de
     states.layers[static_cast<size_t>(layer)].offset = states.stride;
     states.stride += shape.size;
   }
+  if (has_ngrams(memory.config, memory.layers)) {
+    states.ngrams.offset = states.stride;
+    const int channels = memory.config.streams.count * memory.config.hidden;
+    states.stride +=
+        static_cast<size_t>(memory.config.ngrams->past()) * static_cast<size_t>(channels);
+  }
   const uint64_t of_sequence = states.stride * Slice::kElementBytes;
   if (of_sequence > kRecurrentBytesMax) {
     return Error{
@@ -432,7 +466,37 @@ Result<RecurrentBuffer> allocate_recurrent(const ModelMemory& memory, Device& de
   states.bytes = of_sequence * memory.states;
   const BufferId buffer = TRY(device.allocate(states.bytes, Access::kDevice));
   for (Slice& layer : states.layers) layer.buffer = buffer;
+  states.ngrams.buffer = buffer;
   return states;
+}
+
+bool has_ngrams(const ModelConfig& config, Range layers) {
+  return config.ngrams && layers.begin <= config.ngrams->layer && config.ngrams->layer < layers.end;
+}
+
+int ngram_blocks(const ModelConfig& config) {
+  if (!config.ngrams) return 0;
+  const auto channels = static_cast<size_t>(config.streams.count * config.hidden);
+  const size_t block = config.delta->state_elements(1);
+  return static_cast<int>((config.ngrams->state_elements(channels) + block - 1) / block);
+}
+
+PageShape recurrent_shape(const ModelConfig& config, const Cut& cut, int rank, Range layers) {
+  if (!config.delta) return {};
+  const Range heads = cut.delta_heads(rank);
+  const int first = ngram_blocks(config);
+  PageShape shape{.layer_begin = first + config.recurrent_layers(0, layers.begin),
+                  .layer_end = first + config.recurrent_layers(0, layers.end),
+                  .head_begin = heads.begin,
+                  .head_end = heads.end,
+                  .block_bytes = config.delta->state_elements(1) * Slice::kElementBytes};
+  if (!has_ngrams(config, layers)) return shape;
+  shape.layer_begin = 0;
+  if (heads.size() > 0) return shape;
+  shape.layer_end = first;
+  shape.head_begin = 0;
+  shape.head_end = 1;
+  return shape;
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include "model/config/config.h"
 #include "model/config/kv_kind.h"
 #include "model/load/cut.h"
+#include "model/load/page_shape.h"
 
 namespace lockstep {
 
@@ -61,7 +62,7 @@ struct PassBuffers {
   // its inputs by parts and as a row, entries, and the latents of groups of heads.
   Slice rope_back, other_rope_back, last_entry;
   Slice entry_values, entry_gates, entry_inputs, entry_rows, group_latents;
-  std::array<EntryBuffers, kPoolKindsMax> entries;  // as ModelConfig::compressed has the pools
+  std::array<EntryBuffers, kPoolKindsMax> entries;  // as ModelConfig::pools has them
   Slice token_ids, given;                           // int32; the experts that are given, as floats
   Slice shared_score;
   // The index has a key, queries and weights of its heads, the scores of `index_tokens` tokens, and
@@ -72,6 +73,11 @@ struct PassBuffers {
   // Several residual streams: `hidden` has all of a token, side by side. Their norm, and the gates
   // of the current part of the layer.
   Slice streams_normed, stream_gates;
+  // If they are mixed element by element: the latent of their gates, and the gates.
+  Slice streams_low, streams_mix;
+  // N-grams: rows of the table and the places of all ranks' rows, both int32 (tokens, heads); a
+  // token's rows, their keys and value.
+  Slice ngram_rows, ngram_places, ngram_embedded, ngram_keys, ngram_value;
   // The draft layer: which hidden states it continues; those of the last pass of the model, then of
   // its own; and its input, two rows side by side.
   Slice draft_rows, draft_hidden, draft_input;
@@ -129,9 +135,19 @@ DeltaShape delta_shape(const DeltaConfig& delta, const Cut& cut, int rank);
 // All layers' states of one number lie together.
 struct RecurrentBuffer {
   std::vector<Slice> layers;  // (all layers) of number 0; set for this stage's recurrent ones
+  Slice ngrams;               // of number 0: past inputs of the convolution; if the stage has it
   size_t stride = 0;          // elements, from one number to the next
   uint64_t bytes = 0;
 };
 Result<RecurrentBuffer> allocate_recurrent(const ModelMemory& memory, Device& device);
+
+// Whether a stage with these layers adds rows of n-grams.
+bool has_ngrams(const ModelConfig& config, Range layers);
+// The state of n-grams in units of a head's state of a recurrent layer, rounded up.
+int ngram_blocks(const ModelConfig& config);
+// A rank's part of the state of all these layers, outside the device. The state of n-grams is the
+// same on every rank. It comes first, as layers whose blocks are those of the others in size: each
+// head has all of it, and a rank without heads takes that of head 0.
+PageShape recurrent_shape(const ModelConfig& config, const Cut& cut, int rank, Range layers);
 
 }  // namespace lockstep

@@ -28,7 +28,7 @@ uint64_t state_bytes_read(const ModelConfig& config, const Cut& cut, int positio
       bytes +=
           traits.state.index.keys(kKvDefault) * static_cast<size_t>(positions) / kPagePositions;
       positions = config.indexer.chosen;
-      of_page /= 2;  // the rows of chosen positions hold keys and values
+      if (!traits.state.has_key_rows) of_page /= 2;  // rows hold keys and values
     }
     bytes += of_page * static_cast<size_t>(positions) / kPagePositions;
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "model/forward/rope.h"
+#include "model/load/stored_forms.h"
 
 namespace lockstep {
 namespace {
@@ -48,6 +49,9 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& g
   const LoadContext context{*options.source, config, share, device, options.progress};
   tell_whole_bytes(context);
   model->weights_ = TRY(load_weights(context));
+  if (config.ngrams) {
+    TRY(check_constants(model->weights_.ngrams, *config.ngrams, config.vocab_size));
+  }
   TRY(model->allocate());
   TRY(device.wait());
   return model;
@@ -67,7 +71,15 @@ Model::Model(const ModelOptions& options, Cut cut, Group& group, Device& device,
       frequencies_(rope_frequencies(options.config)),
       other_frequencies_(other_rope_frequencies(options.config)) {}
 
+// The scores of all heads of a block index count alike.
+void Model::write_index_weights() {
+  const auto heads = static_cast<size_t>(config_.indexer.heads);
+  const std::vector<float> ones(heads * static_cast<size_t>(limits_.tokens_max), 1.0f);
+  device_.write(buffers_.index_weights, std::as_bytes(std::span<const float>(ones)));
+}
+
 void Model::write_constants() {
+  if (config_.architecture->indexes_blocks && buffers_.index_pages > 0) write_index_weights();
   const std::vector<float> values = pass_constants(config_);
   if (values.empty()) return;
   device_.write(buffers_.embedding_factor, std::as_bytes(std::span<const float>(values)));
@@ -89,16 +101,16 @@ Status Model::allocate() {
   buffers_ = TRY(allocate_buffers(memory, device_));
   rope_.reserve(memory.tokens_max * 2 * std::max(frequencies_.size(), other_frequencies_.size()));
   write_constants();
-  if (config_.compressed) {
-    entries_.resize(config_.compressed->pools.size());
-    last_entry_.reserve(memory.tokens_max);
-    for (ListedEntries& list : entries_) {
-      for (std::vector<int32_t>* words : list.all()) words->reserve(memory.tokens_max);
-    }
+  entries_.resize(config_.pools.size());
+  for (ListedEntries& list : entries_) {
+    for (std::vector<int32_t>* words : list.all()) words->reserve(memory.tokens_max);
   }
+  if (config_.compressed) last_entry_.reserve(memory.tokens_max);
+  if (has_ngrams()) reserve_ngrams();
   if (config_.delta) {
     write_delta_norms();
     layer_state_.resize(delta_shape(*config_.delta, cut_, rank_).size);
+    if (has_ngrams()) reserve_ngram_state();
   }
   return Ok{};
 }

@@ -134,13 +134,21 @@ class Model {
   Model(const ModelOptions& options, Cut cut, Group& group, Device& device, BatchLimits limits);
   Status allocate();
   void write_constants();
+  void write_index_weights();
 
   // In model_pages.cc.
   Range page_layers() const;
   template <class Visit>
   void visit_pieces(int32_t page, Visit visit) const;
+  // In model_states.cc.
   template <class Visit>
-  void visit_states(int32_t number, Visit visit) const;  // in model_states.cc
+  void visit_states(int32_t number, Visit visit) const;
+  template <class Visit>
+  void visit_ngram_blocks(const PageShape& shape, Visit visit);
+  std::pair<Slice, size_t> place_of_ngrams(int32_t number) const;
+  void reserve_ngram_state();
+  void read_ngram_state(int32_t number);
+  void write_ngram_state(int32_t number);
   void write_batch(const Batch& batch);
   void write_angles(const Batch& batch);
   void write_rope(std::span<const int32_t> positions, std::span<const double> frequencies,
@@ -158,6 +166,18 @@ class Model {
   void norm_streams(int layer, Role norm, BatchHalf& half);
   void update_streams(const BatchHalf& half);
   void join_streams(const LayerWeights& weights, int tokens);
+  struct MixRoles;
+  void mix_streams(const LayerWeights& weights, const MixRoles& roles, int tokens,
+                   const PassBuffers& at);
+  void norm_each_stream(Slice weight, int tokens, Slice x, Slice y);
+  // In model_forward_ngrams.cc.
+  bool has_ngrams() const;  // this stage
+  void reserve_ngrams();
+  void list_ngrams(const Batch& batch);
+  void place_ngrams(int rank, int unit, int32_t& next);
+  void look_up_ngrams();
+  void gather_ngrams(int tokens, int unit);
+  void add_ngrams(int layer, BatchHalf& half);
   // In model_forward_layer_inputs.cc.
   void make_layer_inputs(int tokens);
   void add_layer_input(int layer, BatchHalf& half);
@@ -166,6 +186,7 @@ class Model {
   void keep_hidden(int tokens);
   void queue_draft_input(int tokens);
   void queue_draft_streams(const Batch& batch);
+  void norm_draft_streams(Slice weight, int tokens);
   void queue_draft_outputs(const Batch& batch);
   void queue_layer(int layer);
   void queue_turn(const Turn& turn);
@@ -199,6 +220,9 @@ class Model {
   void store_index_key(int layer, const BatchHalf& half);
   void store_index(const LayerPages& pages, Slice keys, const BatchHalf& half);
   void store_pools(int layer, const BatchHalf& half);
+  void store_key_rows(int layer, const BatchHalf& half);
+  void store_block_index(int layer, const BatchHalf& half);
+  void store_index_entries(int layer, const EntryBuffers& entries, const BatchHalf& half);
   void choose_positions(int layer, const BatchHalf& half);
   void rotate_index(Slice x, int heads, const BatchHalf& half);
   void join_columns(Slice first, Slice second, int columns, const BatchHalf& half, Slice to);
@@ -206,14 +230,15 @@ class Model {
   struct EntryParts;
   void list_entries(const Batch& batch);
   void skip_entries(int begin, int tokens, BatchHalf& half) const;
-  void write_entries(const Batch& batch);
+  void write_entries();
+  void write_last_entries(const Batch& batch);
   void compressed_attention(int layer, BatchHalf& half);
   void project_compressed(int layer, const BatchHalf& half);
   void store_rows(const LayerPages& pages, Slice rows, int columns, const BatchHalf& half);
   void make_entries(int layer, const BatchHalf& half);
   void queue_entries(int layer, const EntryParts& parts, const BatchHalf& half);
   void attend_compressed(int layer, const BatchHalf& half);
-  size_t pool_kind(int layer) const;
+  const EntryBuffers& entries_of(const BatchHalf& half, int pool) const;
   void mix(int layer, const BatchHalf& half);
   void finish_attention(int layer, BatchHalf& half);
   void feed_forward(int layer, BatchHalf& half);
@@ -295,6 +320,20 @@ class Model {
   };
   std::vector<ListedEntries> entries_;  // by the kind of pool
   std::vector<int32_t> last_entry_;
+  // The rows of n-grams of a batch, (tokens, heads).
+  struct ListedNgrams {
+    std::vector<int64_t> rows;
+    std::vector<int32_t> order;   // of rows, by the parts of the table
+    std::vector<int32_t> places;  // in the exchange buffer
+    std::vector<int32_t> own;     // this rank's rows, in this order
+    std::vector<size_t> ends;     // of each part among them
+    size_t begin = 0;             // of these in the exchange buffer
+    // (states, size - 1): the last tokens of each state's sequence, the last one first.
+    std::vector<int32_t> last_tokens;
+    std::vector<int32_t> start;  // those of a sequence that begins
+  };
+  ListedNgrams ngrams_;
+  std::vector<float> ngram_state_;  // the state of n-grams, in whole blocks of a page
   std::vector<float> factors_, rope_;
   std::vector<float> layer_state_;  // a layer's state between the device and a page's order
   std::vector<size_t> embedded_ends_, part_ends_;

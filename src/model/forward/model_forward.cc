@@ -22,6 +22,7 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> p
   TRY(check_batch(batch, limits_));
   const int tokens = batch.token_count();
   list_entries(batch);
+  list_ngrams(batch);
   make_halves(tokens, config_.streams.count);
   turns_.clear();
   write_batch(batch);
@@ -111,7 +112,8 @@ void Model::write_batch(const Batch& batch) {
     device_.write(buffers_.factors, std::as_bytes(std::span<const float>(factors_)));
   }
   write_angles(batch);
-  if (config_.compressed) write_entries(batch);
+  if (config_.compressed) write_last_entries(batch);
+  write_entries();
 }
 
 void Model::write_angles(const Batch& batch) {
@@ -144,6 +146,7 @@ void Model::write_rope_back(Slice table) {
 
 void Model::attention(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
+  if (config_.layer(layer).adds_ngrams) add_ngrams(layer, half);
   norm_hidden(layer, Role::kAttentionNorm, half);
   if (config_.layer(layer).is_recurrent()) return delta_layer(layer, half);
   if (config_.layer(layer).is_compressed()) return compressed_attention(layer, half);
@@ -180,7 +183,9 @@ void Model::mix(int layer, const BatchHalf& half) {
   const bool is_latent = traits.is_latent();
   const Range heads = cut_.heads(rank_);
   const int stride = pages.kv_heads * pages.head_dim;
-  if (traits.has_state()) {
+  if (traits.state.has_key_rows) {
+    store_key_rows(layer, half);
+  } else if (traits.has_state()) {
     device_.queue(StoreKv{.pages = stored,
                           .keys = is_latent ? half.kv_latent : half.key,
                           .values = is_latent ? half.kv_latent : half.value,
@@ -190,7 +195,11 @@ void Model::mix(int layer, const BatchHalf& half) {
                           .slot = half.slot,
                           .tokens = half.tokens});
   }
-  if (traits.has_index()) store_index_key(layer, half);
+  if (traits.state.has_key_rows) {
+    store_block_index(layer, half);
+  } else if (traits.has_index()) {
+    store_index_key(layer, half);
+  }
   if (is_choosing(layer)) choose_positions(layer, half);
   device_.queue(Attention{.pages = pages,
                           .query = is_latent ? half.absorbed : half.query,
@@ -210,7 +219,8 @@ void Model::mix(int layer, const BatchHalf& half) {
                           .output = is_latent ? half.mixed_latent : half.mixed,
                           .chosen = is_sparse_ ? config_.indexer.first_choosing() : 0,
                           .mask = half.mask,
-                          .mask_words = half.index_pages * kMaskWordsOfPage});
+                          .mask_words = half.index_pages * kMaskWordsOfPage,
+                          .keys_are_rows = traits.state.has_key_rows});
   if (traits.gates_output) {
     const int width = heads.size() * traits.head_dim;
     device_.queue(Activate{.gate = half.query_gate,

@@ -18,20 +18,18 @@ struct Model::EntryParts {
   LayerPages inputs;
 };
 
-size_t Model::pool_kind(int layer) const {
-  const std::vector<int>& pools = config_.compressed->pools;
-  const auto found = std::find(pools.begin(), pools.end(), config_.layer(layer).pool);
-  return static_cast<size_t>(found - pools.begin());
+const EntryBuffers& Model::entries_of(const BatchHalf& half, int pool) const {
+  const auto found = std::find(config_.pools.begin(), config_.pools.end(), pool);
+  return half.entries[static_cast<size_t>(found - config_.pools.begin())];
 }
 
 // A token completes an entry if its position is the last of a pool. The entry is in the token's
 // page, the first of it that is in none before (CompressedAttention in device/operations.h).
 void Model::list_entries(const Batch& batch) {
-  if (!config_.compressed) return;
   for (size_t kind = 0; kind < entries_.size(); ++kind) {
     ListedEntries& list = entries_[kind];
     for (std::vector<int32_t>* words : list.all()) words->clear();
-    const int pool = config_.compressed->pools[kind];
+    const int pool = config_.pools[kind];
     const int slots = EntryShape{{.pool = pool}}.slots();
     for (size_t i = 0; i < batch.tokens.size(); ++i) {
       const int32_t position = batch.positions[i];
@@ -48,12 +46,6 @@ void Model::list_entries(const Batch& batch) {
 }
 
 void Model::skip_entries(int begin, int tokens, BatchHalf& half) const {
-  for (Slice* word : {&half.token_ids, &half.last_entry}) {
-    word->offset += static_cast<size_t>(begin);
-  }
-  for (Slice* table : {&half.rope_back, &half.other_rope_back}) {
-    table->offset += static_cast<size_t>(begin) * static_cast<size_t>(config_.rotary_dims);
-  }
   for (size_t kind = 0; kind < entries_.size(); ++kind) {
     const std::vector<int32_t>& of = entries_[kind].token;
     const auto first = std::lower_bound(of.begin(), of.end(), begin);
@@ -63,13 +55,16 @@ void Model::skip_entries(int begin, int tokens, BatchHalf& half) const {
   }
 }
 
-void Model::write_entries(const Batch& batch) {
+void Model::write_last_entries(const Batch& batch) {
   device_.write_ints(buffers_.token_ids, batch.tokens);
   last_entry_.clear();
   for (const int32_t position : batch.positions) {
     last_entry_.push_back((position + 1) / config_.indexer.pool - 1);
   }
   device_.write_ints(buffers_.last_entry, last_entry_);
+}
+
+void Model::write_entries() {
   for (size_t kind = 0; kind < entries_.size(); ++kind) {
     const ListedEntries& list = entries_[kind];
     const EntryBuffers& to = buffers_.entries[kind];
@@ -135,7 +130,7 @@ void Model::store_rows(const LayerPages& pages, Slice rows, int columns, const B
 void Model::make_entries(int layer, const BatchHalf& half) {
   const auto index = static_cast<size_t>(layer);
   const StateTraits& state = config_.layer(layer).state;
-  const EntryBuffers& entries = half.entries[pool_kind(layer)];
+  const EntryBuffers& entries = entries_of(half, config_.layer(layer).pool);
   queue_entries(layer,
                 {Role::kEntryValues, Role::kEntryGates, Role::kEntryBias, Role::kEntryNorm,
                  state.entries.dim, state.entries.parts, state_.entry_inputs[index]},
@@ -154,16 +149,7 @@ void Model::make_entries(int layer, const BatchHalf& half) {
       {Role::kIndexEntryValues, Role::kIndexEntryGates, Role::kIndexEntryBias,
        Role::kIndexEntryNorm, state.index.dim, state.index.parts, state_.index_inputs[index]},
       half);
-  if (entries.count > 0) {
-    device_.queue(StoreKv{.pages = state_.indexes[index],
-                          .keys = half.entry_rows,
-                          .values = half.entry_rows,
-                          .keys_stride = state.index.dim,
-                          .values_stride = state.index.dim,
-                          .page = entries.page,
-                          .slot = entries.slot,
-                          .tokens = entries.count});
-  }
+  if (entries.count > 0) store_index_entries(layer, entries, half);
   if (!is_choosing(layer)) return;
   device_.queue(Matmul{half.normed,
                        half.tokens,
@@ -173,7 +159,7 @@ void Model::make_entries(int layer, const BatchHalf& half) {
 // Leaves the entries that the tokens complete in `entry_rows`, normed and turned.
 void Model::queue_entries(int layer, const EntryParts& parts, const BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
-  const EntryBuffers& entries = half.entries[pool_kind(layer)];
+  const EntryBuffers& entries = entries_of(half, config_.layer(layer).pool);
   const int width = parts.parts * parts.dim, rope = config_.latent.rope;
   device_.queue(Matmul{half.normed,
                        half.tokens,

@@ -30,6 +30,7 @@ Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
   const Batch& batch = drafts.batch;
   const int tokens = batch.token_count();
   list_entries(batch);
+  ngrams_.rows.clear();  // the draft layer has none
   make_halves(tokens, config_.draft_streams());
   turns_.clear();
   write_batch(batch);
@@ -87,7 +88,7 @@ void Model::queue_draft_input(int tokens) {
 }
 
 // Each stream becomes the projection of the stream before it, normed, and the projection of the
-// token's embedding, normed (DeepSeek V4).
+// token's embedding, normed (DeepSeek V4, Qwen3.8-Flash-Next).
 void Model::queue_draft_streams(const Batch& batch) {
   const LayerWeights& weights = layer_weights(config_.layers);
   const int tokens = batch.token_count(), streams = config_.draft_streams();
@@ -101,8 +102,7 @@ void Model::queue_draft_streams(const Batch& batch) {
                          .count = tokens,
                          .columns = columns,
                          .output = buffers_.streams_normed});
-  queue_norm(buffers_.streams_normed, weights.vector(Role::kDraftHiddenNorm), tokens * streams,
-             buffers_.streams_normed);
+  norm_draft_streams(weights.vector(Role::kDraftHiddenNorm), tokens);
   device_.queue(Matmul{buffers_.streams_normed,
                        tokens * streams,
                        {{weights.matrix(Role::kDraftHiddenInput), buffers_.hidden}}});
@@ -110,6 +110,18 @@ void Model::queue_draft_streams(const Batch& batch) {
   device_.queue(Add{.x = buffers_.streams_normed,
                     .count = static_cast<size_t>(tokens) * static_cast<size_t>(columns),
                     .sum = buffers_.hidden});
+}
+
+// Each stream by itself, or mixed ones all together.
+void Model::norm_draft_streams(Slice weight, int tokens) {
+  const int streams = config_.draft_streams();
+  const bool are_together = config_.architecture->mixes_streams;
+  device_.queue(RmsNorm{.x = buffers_.streams_normed,
+                        .weight = weight,
+                        .tokens = are_together ? tokens : tokens * streams,
+                        .columns = are_together ? streams * config_.hidden : config_.hidden,
+                        .epsilon = config_.norm_epsilon,
+                        .y = buffers_.streams_normed});
 }
 
 // The normed rows are both what the head reads and what a further guess continues.
@@ -123,8 +135,10 @@ void Model::queue_draft_outputs(const Batch& batch) {
     join_streams(weights, tokens);
   }
   const Slice normed = streams > 1 ? buffers_.normed : own;
-  queue_norm(streams > 1 ? buffers_.normed : buffers_.hidden, weights.vector(Role::kDraftNorm),
-             tokens, normed);
+  if (!config_.architecture->mixes_streams) {
+    queue_norm(streams > 1 ? buffers_.normed : buffers_.hidden, weights.vector(Role::kDraftNorm),
+               tokens, normed);
+  }
   if (batch.outputs.empty()) return;
   device_.queue(CopyRows{.input = normed,
                          .rows = buffers_.outputs,

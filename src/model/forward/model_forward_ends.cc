@@ -1,5 +1,7 @@
 // The ends of the forward pass: from tokens to the hidden state in the first stage, and from it to
 // the batch's outputs in the last one, or to the next stage.
+#include <numeric>
+
 #include "base/check.h"
 #include "model/forward/model.h"
 
@@ -7,9 +9,13 @@ namespace lockstep {
 
 // The embedding is cut by token id: every rank looks up the tokens that it owns, and the rows are
 // gathered rank by rank in the exchange buffer. `places_[i]` is the place there of token i's row.
+// The same for rows of n-grams, which follow the embeddings of each rank.
 void Model::embed(const Batch& batch, Slice to) {
   const auto hidden = static_cast<size_t>(config_.hidden);
-  const auto width = static_cast<size_t>(config_.embedded());
+  // Places are so many floats; rows of n-grams are shorter than embeddings.
+  const int unit =
+      ngrams_.rows.empty() ? config_.embedded() : std::gcd(config_.embedded(), config_.ngrams->row);
+  const int32_t places_of_row = config_.embedded() / unit;
   places_.assign(batch.tokens.size(), 0);
   own_rows_.clear();
   size_t own_begin = 0;
@@ -17,36 +23,44 @@ void Model::embed(const Batch& batch, Slice to) {
   embedded_ends_.clear();
   for (int rank = 0; rank < cut_.rank_count(); ++rank) {
     const Range owned = cut_.vocabulary(rank);
-    if (rank == rank_) own_begin = static_cast<size_t>(next);
+    if (rank == rank_) own_begin = static_cast<size_t>(next) * static_cast<size_t>(unit);
     for (size_t i = 0; i < batch.tokens.size(); ++i) {
       const int32_t token = batch.tokens[i];
       if (token < owned.begin || token >= owned.end) continue;
       if (rank == rank_) own_rows_.push_back(token - owned.begin);
-      places_[i] = next++;
+      places_[i] = next;
+      next += places_of_row;
     }
-    embedded_ends_.push_back(static_cast<size_t>(next) * width);
+    place_ngrams(rank, unit, next);
+    embedded_ends_.push_back(static_cast<size_t>(next) * static_cast<size_t>(unit));
   }
   device_.write_ints(buffers_.rows, own_rows_);
   device_.write_ints(buffers_.places, places_);
+  if (!ngrams_.rows.empty()) {
+    device_.write_ints(buffers_.ngram_rows, ngrams_.own);
+    device_.write_ints(buffers_.ngram_places, ngrams_.places);
+  }
   device_.queue(Embed{.matrix = weights_.shared.matrix(Role::kEmbedding),
                       .rows = buffers_.rows,
                       .tokens = static_cast<int>(own_rows_.size()),
-                      .output = {buffers_.sum, own_begin * width},
+                      .output = {buffers_.sum, own_begin},
                       .output_stride = config_.embedded()});
   if (config_.layer_input > 0) {
     device_.queue(Embed{.matrix = weights_.shared.matrix(Role::kLayerEmbedding),
                         .rows = buffers_.rows,
                         .tokens = static_cast<int>(own_rows_.size()),
-                        .output = {buffers_.sum, own_begin * width + hidden},
+                        .output = {buffers_.sum, own_begin + hidden},
                         .output_stride = config_.embedded()});
   }
+  look_up_ngrams();
   queue_turn({.kind = Turn::Kind::kGatherEmbeddings});
   device_.queue(CopyRows{.input = {buffers_.sum, 0},
                          .rows = buffers_.places,
                          .count = batch.token_count(),
                          .columns = config_.hidden,
                          .output = to,
-                         .input_stride = config_.embedded()});
+                         .input_stride = unit});
+  gather_ngrams(batch.token_count(), unit);
   if (config_.embedding_factor != 1) {
     device_.queue(Scale{to, buffers_.embedding_factor, batch.tokens.size() * hidden});
   }
@@ -122,13 +136,15 @@ void Model::receive(std::span<const float> passed, size_t tokens) {
   }
 }
 
-// The final norm of `count` rows of the hidden state.
+// The final norm of `count` rows of the hidden state; mixed streams have none.
 void Model::norm_rows(Slice rows, size_t count, Slice output) {
+  const bool has_norm = !config_.architecture->mixes_streams;
   device_.queue(CopyRows{.input = last_hidden(),
                          .rows = rows,
                          .count = static_cast<int>(count),
                          .columns = config_.hidden,
-                         .output = buffers_.selected});
+                         .output = has_norm ? buffers_.selected : output});
+  if (!has_norm) return;
   queue_norm(buffers_.selected, weights_.shared.vector(Role::kFinalNorm), static_cast<int>(count),
              output);
 }

@@ -16,7 +16,7 @@ bool Model::is_choosing(int layer) const {
 // The first dimensions of each head turn, by the angles of attention; with compressed attention the
 // last ones.
 void Model::rotate_index(Slice x, int heads, const BatchHalf& half) {
-  const int head_dim = config_.indexer.head_dim, dims = config_.latent.rope;
+  const int head_dim = config_.indexer.head_dim, dims = config_.indexer.rope;
   if (dims == 0) return;
   const int first = config_.compressed ? head_dim - dims : 0;
   if (config_.indexer.rotates_pairs) {
@@ -87,6 +87,62 @@ void Model::store_pools(int layer, const BatchHalf& half) {
                          .slot = half.slot,
                          .tokens = half.tokens,
                          .pool = config_.indexer.pool});
+}
+
+void Model::store_key_rows(int layer, const BatchHalf& half) {
+  LayerPages pages = state_.layers[static_cast<size_t>(layer)];
+  const int columns = pages.kv_heads * pages.head_dim;
+  store_rows(pages, half.value, columns, half);
+  pages.values = pages.keys;
+  store_rows(pages, half.key, columns, half);
+}
+
+// A block's key is the mean of what is stored of its positions, normed and turned as its first
+// position is; a block that a wrong guess completed is made again.
+void Model::store_block_index(int layer, const BatchHalf& half) {
+  const auto index = static_cast<size_t>(layer);
+  const LayerWeights& weights = layer_weights(layer);
+  const IndexerConfig& indexer = config_.indexer;
+  const bool chooses = is_choosing(layer);
+  device_.queue(Matmul{half.normed,
+                       half.tokens,
+                       {{weights.matrix(Role::kIndexKey), half.index_key},
+                        {weights.matrix(Role::kIndexQuery), half.index_query}},
+                       chooses ? 2 : 1});
+  store_rows(state_.index_inputs[index], half.index_key, indexer.head_dim, half);
+  const auto norm = [&](Slice x, Role role, int rows) {
+    device_.queue(RmsNorm{x, weights.vector(role), rows, indexer.head_dim, config_.norm_epsilon, x,
+                          indexer.head_dim});
+  };
+  const EntryBuffers& blocks = entries_of(half, indexer.pool);
+  if (blocks.count > 0) {
+    device_.queue(Compress{.inputs = state_.index_inputs[index],
+                           .last = blocks.last,
+                           .page_lists = half.page_lists,
+                           .list_offsets = blocks.list_offsets,
+                           .entries = blocks.count,
+                           .pool = indexer.pool,
+                           .columns = indexer.head_dim,
+                           .output = half.entry_rows,
+                           .has_gates = false});
+    norm(half.entry_rows, Role::kIndexKeyNorm, blocks.count);
+    device_.queue(
+        Rope{half.entry_rows, blocks.rope, blocks.count, 1, indexer.head_dim, indexer.rope / 2});
+    store_index_entries(layer, blocks, half);
+  }
+  if (chooses) norm(half.index_query, Role::kIndexQueryNorm, half.tokens * indexer.heads);
+}
+
+void Model::store_index_entries(int layer, const EntryBuffers& entries, const BatchHalf& half) {
+  const int columns = config_.indexer.head_dim;
+  device_.queue(StoreKv{.pages = state_.indexes[static_cast<size_t>(layer)],
+                        .keys = half.entry_rows,
+                        .values = half.entry_rows,
+                        .keys_stride = columns,
+                        .values_stride = columns,
+                        .page = entries.page,
+                        .slot = entries.slot,
+                        .tokens = entries.count});
 }
 
 // The queries' products have been computed with those of attention.

@@ -29,7 +29,14 @@ Model::BatchHalf Model::half_of(int begin, int tokens, int streams) const {
   }
   skip(half.rope, config_.rotary_dims / 2 * 2);
   skip(half.other_rope, config_.other_rotary_dims());
-  if (config_.compressed) skip_entries(begin, tokens, half);
+  if (config_.compressed) {
+    skip(half.token_ids, 1);
+    skip(half.last_entry, 1);
+    skip(half.rope_back, config_.rotary_dims);
+    skip(half.other_rope_back, config_.rotary_dims);
+  }
+  skip_entries(begin, tokens, half);
+  if (config_.ngrams) skip(half.ngram_embedded, config_.ngrams->columns());
   skip(half.hidden, streams * config_.hidden);
   skip(half.stream_gates, config_.streams.gates());
   skip(half.layer_inputs, config_.layer_inputs());

@@ -31,7 +31,7 @@ Range Model::page_layers() const {
 
 // Calls `visit` with the place of each piece in the state and its bytes, in the order of PageShape:
 // for every layer and head the keys, the values, entries and the index if the layer has them, and
-// the bytes of the block that are left.
+// the bytes of the block that are left. An index, which all heads share, is in the block of each.
 template <class Visit>
 void Model::visit_pieces(int32_t page, Visit visit) const {
   const PageShape shape = page_shape();
@@ -53,7 +53,12 @@ void Model::visit_pieces(int32_t page, Visit visit) const {
       const auto own = static_cast<size_t>(head * state.heads / heads - first);
       const size_t at = begin + own * bytes / Slice::kElementBytes;
       visit(Slice{of.keys.buffer, of.keys.offset + at}, bytes, 0);
-      visit(Slice{of.values.buffer, of.values.offset + at}, bytes, shape.block_bytes - 2 * bytes);
+      const size_t index = state.index.bytes(kv_);
+      const size_t rest = shape.block_bytes - 2 * bytes - index;
+      visit(Slice{of.values.buffer, of.values.offset + at}, bytes, index > 0 ? 0 : rest);
+      if (index == 0) continue;
+      const Slice& first = state_.index_inputs[static_cast<size_t>(layer)].keys;
+      visit(Slice{first.buffer, first.offset + begin}, index, rest);
     }
   }
 }

@@ -40,19 +40,22 @@ void Model::visit_states(int32_t number, Visit visit) const {
 }
 
 PageShape Model::recurrent_shape() const {
-  if (!config_.delta) return {};
-  const Range heads = cut_.delta_heads(rank_);
-  return {.layer_begin = config_.recurrent_layers(0, layers_.begin),
-          .layer_end = config_.recurrent_layers(0, layers_.end),
-          .head_begin = heads.begin,
-          .head_end = heads.end,
-          .block_bytes = config_.delta->state_elements(1) * Slice::kElementBytes};
+  return lockstep::recurrent_shape(config_, cut_, rank_, layers_);
 }
 
 Status Model::read_state(int32_t number, std::span<std::byte> bytes) {
+  const PageShape parts = recurrent_shape();
   LOCKSTEP_CHECK(number >= 0 && number < limits_.states);
-  LOCKSTEP_CHECK(bytes.size() == recurrent_shape().page_bytes());
+  LOCKSTEP_CHECK(bytes.size() == parts.page_bytes());
   TRY(device_.wait());
+  if (has_ngrams()) {
+    read_ngram_state(number);
+    visit_ngram_blocks(parts, [&](std::span<float> block) {
+      const auto all = std::as_bytes(block);
+      std::copy(all.begin(), all.end(), bytes.begin());
+      bytes = bytes.subspan(all.size());
+    });
+  }
   const DeltaShape shape = delta_shape(*config_.delta, cut_, rank_);
   visit_states(number, [&](Slice from) {
     device_.read(from, std::as_writable_bytes(std::span(layer_state_)));
@@ -66,8 +69,17 @@ Status Model::read_state(int32_t number, std::span<std::byte> bytes) {
 }
 
 void Model::write_state(int32_t number, std::span<const std::byte> bytes) {
+  const PageShape parts = recurrent_shape();
   LOCKSTEP_CHECK(number >= 0 && number < limits_.states);
-  LOCKSTEP_CHECK(bytes.size() == recurrent_shape().page_bytes());
+  LOCKSTEP_CHECK(bytes.size() == parts.page_bytes());
+  if (has_ngrams()) {
+    visit_ngram_blocks(parts, [&](std::span<float> block) {
+      const auto all = std::as_writable_bytes(block);
+      std::copy_n(bytes.begin(), all.size(), all.begin());
+      bytes = bytes.subspan(all.size());
+    });
+    write_ngram_state(number);
+  }
   const DeltaShape shape = delta_shape(*config_.delta, cut_, rank_);
   visit_states(number, [&](Slice to) {
     visit_runs(*config_.delta, shape, [&](size_t at, size_t count) {
@@ -77,6 +89,50 @@ void Model::write_state(int32_t number, std::span<const std::byte> bytes) {
     });
     device_.write(to, std::as_bytes(std::span(layer_state_)));
   });
+}
+
+// Calls `visit` with the part of `ngram_state_` that each block has, in the order of PageShape.
+template <class Visit>
+void Model::visit_ngram_blocks(const PageShape& shape, Visit visit) {
+  const size_t floats = shape.block_bytes / sizeof(float);
+  for (int block = 0; block < ngram_blocks(config_); ++block) {
+    for (int head = 0; head < shape.heads(); ++head) {
+      visit(std::span(ngram_state_).subspan(static_cast<size_t>(block) * floats, floats));
+    }
+  }
+}
+
+void Model::reserve_ngram_state() {
+  ngram_state_.assign(static_cast<size_t>(ngram_blocks(config_)) * config_.delta->state_elements(1),
+                      0.0f);
+}
+
+// Past inputs, and after them the last tokens, which floats hold exactly.
+std::pair<Slice, size_t> Model::place_of_ngrams(int32_t number) const {
+  const auto channels = static_cast<size_t>(config_.streams.count * config_.hidden);
+  Slice place = recurrent_.ngrams;
+  place.offset += static_cast<size_t>(number) * recurrent_.stride;
+  return {place, static_cast<size_t>(config_.ngrams->past()) * channels};
+}
+
+void Model::read_ngram_state(int32_t number) {
+  const auto [place, count] = place_of_ngrams(number);
+  device_.read(place, std::as_writable_bytes(std::span(ngram_state_).first(count)));
+  const auto before = static_cast<size_t>(config_.ngrams->size - 1);
+  const auto first = ngrams_.last_tokens.begin() + number * static_cast<int32_t>(before);
+  std::transform(first, first + static_cast<ptrdiff_t>(before),
+                 ngram_state_.begin() + static_cast<ptrdiff_t>(count),
+                 [](int32_t token) { return static_cast<float>(token); });
+}
+
+void Model::write_ngram_state(int32_t number) {
+  const auto [place, count] = place_of_ngrams(number);
+  device_.write(place, std::as_bytes(std::span<const float>(ngram_state_).first(count)));
+  const auto before = static_cast<size_t>(config_.ngrams->size - 1);
+  const auto first = ngram_state_.begin() + static_cast<ptrdiff_t>(count);
+  std::transform(first, first + static_cast<ptrdiff_t>(before),
+                 ngrams_.last_tokens.begin() + number * static_cast<int32_t>(before),
+                 [](float token) { return static_cast<int32_t>(token); });
 }
 
 }  // namespace lockstep

@@ -190,7 +190,11 @@ Range Cut::shared_ffn(int rank) const {
 }
 
 Range Cut::vocabulary(int rank) const {
-  return columns_of(vocabulary_, vocab_size_, 1, rank);
+  return table_rows(rank, vocab_size_);
+}
+
+Range Cut::table_rows(int rank, int rows) const {
+  return columns_of(vocabulary_, rows, 1, rank);
 }
 
 Range Cut::delta_heads(int rank) const {

@@ -62,6 +62,7 @@ class Cut {
   Range expert_ffn(int rank) const;  // of each expert
   Range shared_ffn(int rank) const;  // of the shared experts, cut like the others
   Range vocabulary(int rank) const;
+  Range table_rows(int rank, int rows) const;  // of a table that is cut like the vocabulary
   // Key heads of the delta rule, each with its value heads.
   Range delta_heads(int rank) const;
   int delta_head_count() const { return delta_heads_per_leaf_ * delta_.leaf_count(); }

@@ -10,8 +10,8 @@
 #include "gguf/gguf.h"
 #include "kernels/kernels.h"
 #include "model/load/sequence_state.h"
+#include "model/load/stored_forms.h"
 #include "model/load/weight_table.h"
-#include "model/load/weights.h"
 #include "tensor/stored_check.h"
 
 namespace lockstep {
@@ -19,6 +19,8 @@ namespace {
 
 WeightClass class_of(const Weight& weight) {
   if (weight.is_vector) return WeightClass::kNorms;
+  if (is_of_ngrams(weight.role)) return WeightClass::kNgrams;
+  if (is_of_mixed_streams(weight.role)) return WeightClass::kStreams;
   switch (weight.role) {
     case Role::kEmbedding:
     case Role::kLayerEmbedding:
@@ -50,6 +52,7 @@ WeightClass class_of(const Weight& weight) {
     case Role::kIndexPoolGate:
     case Role::kIndexEntryValues:
     case Role::kIndexEntryGates:
+    case Role::kIndexQueryKey:
       return WeightClass::kIndex;
     case Role::kQueryDown:
     case Role::kSharedKey:
@@ -137,13 +140,15 @@ std::string fp8_name(const StoredMatrix& matrix) {
 bool is_whole(WeightClass weight_class) {
   return weight_class == WeightClass::kRouter || weight_class == WeightClass::kNorms ||
          weight_class == WeightClass::kLayerInputs || weight_class == WeightClass::kIndex ||
-         weight_class == WeightClass::kStreams || weight_class == WeightClass::kWholeAttention;
+         weight_class == WeightClass::kStreams || weight_class == WeightClass::kWholeAttention ||
+         weight_class == WeightClass::kNgrams;
 }
 
 std::string_view weight_class_name(WeightClass weight_class) {
   constexpr std::string_view kNames[] = {"embedding",      "LM head", "attention", "feed-forward",
                                          "shared experts", "experts", "router",    "norms, biases",
-                                         "layer inputs",   "index",   "streams",   "shared keys"};
+                                         "layer inputs",   "index",   "streams",   "shared keys",
+                                         "n-grams"};
   return kNames[static_cast<size_t>(weight_class)];
 }
 
@@ -202,7 +207,9 @@ Result<ModelSummary> summarise(const ModelConfig& config, const WeightSource* so
 uint64_t recurrent_bytes(const ModelConfig& config) {
   if (!config.delta) return 0;
   const auto layers = static_cast<uint64_t>(config.recurrent_layers(0, config.layers));
-  return layers * config.delta->state_elements(config.delta->key_heads) * sizeof(float);
+  const auto channels = static_cast<size_t>(config.streams.count * config.hidden);
+  const size_t ngrams = config.ngrams ? config.ngrams->state_elements(channels) : 0;
+  return (layers * config.delta->state_elements(config.delta->key_heads) + ngrams) * sizeof(float);
 }
 
 uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens) {

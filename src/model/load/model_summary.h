@@ -27,8 +27,9 @@ enum class WeightClass {
   kIndex,           // of sparse attention
   kStreams,         // of the residual
   kWholeAttention,  // what every rank has of compressed attention
+  kNgrams,          // tables, and what is made of their rows
 };
-inline constexpr int kWeightClassCount = 12;
+inline constexpr int kWeightClassCount = 13;
 std::string_view weight_class_name(WeightClass weight_class);
 // Whether each rank of a stage has all of them, instead of a part.
 bool is_whole(WeightClass weight_class);

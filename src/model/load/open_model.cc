@@ -7,8 +7,8 @@
 
 #include "model/config/config_fields.h"
 #include "model/load/shape_model.h"
+#include "model/load/stored_forms.h"
 #include "model/load/weight_table.h"
-#include "model/load/weights.h"
 
 namespace lockstep {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "device/null_device.h"
 #include "model/load/stages.h"
+#include "model/load/stored_forms.h"
 #include "model/load/weights.h"
 
 namespace lockstep {

@@ -79,6 +79,14 @@ bool common_layers_have_experts(const ModelConfig& config) {
   return sparse * 2 > config.layers;
 }
 
+// One layer alone has them.
+void leave_out_ngrams(LayerTraits& layer) {
+  layer.adds_ngrams = false;
+  for (size_t role = 0; role < size_t{kRoleCount}; ++role) {
+    if (is_of_ngrams(static_cast<Role>(role))) layer.weights.reset(role);
+  }
+}
+
 Result<ModelConfig> with_layers(ModelConfig config, int layers) {
   const bool is_sparse = common_layers_have_experts(config);
   std::vector<LayerTraits> common;
@@ -95,6 +103,8 @@ Result<ModelConfig> with_layers(ModelConfig config, int layers) {
   }
   config.layers = layers;
   config.traits.assign(common.end() - layers, common.end());
+  for (LayerTraits& layer : config.traits) leave_out_ngrams(layer);
+  config.ngrams.reset();
   return config;
 }
 

@@ -18,6 +18,9 @@ constexpr double kCompressedKernels = 36;
 constexpr double kEntryKernels = 9;        // in addition, of entries
 constexpr double kEntryIndexKernels = 12;  // and of their index
 constexpr double kStreamKernels = 10;      // of several residual streams, in addition
+constexpr double kMixKernels = 14;         // of those that are mixed element by element
+constexpr double kBlockIndexKernels = 10;  // of an index of blocks, in addition
+constexpr double kNgramKernels = 11;
 
 // In a stage of several ranks: two sums per layer; and per token the step's broadcast, the
 // embeddings and the choice.
@@ -25,7 +28,8 @@ constexpr double kLayerExchanges = 2;
 constexpr double kStepExchanges = 3;
 
 double kernels_of(const LayerTraits& layer) {
-  const double streams = layer.streams > 1 ? kStreamKernels : 0;
+  const double of_streams = layer.has(Role::kAttentionStreamsDown) ? kMixKernels : kStreamKernels;
+  const double streams = layer.streams > 1 ? of_streams : 0;
   if (layer.is_latent()) {
     const double pools = layer.state.index.has_pools() ? kPoolKernels : 0;
     return kLatentKernels + (layer.has_index() ? kIndexKernels : 0) + pools + streams;
@@ -37,6 +41,8 @@ double kernels_of(const LayerTraits& layer) {
   double kernels = (layer.has_experts ? kExpertKernels : kDenseKernels) + streams;
   if (layer.has_experts && layer.has(Role::kDown)) kernels += kDensePartKernels;
   if (layer.has(Role::kLayerInputGate)) kernels += kLayerInputKernels;
+  if (layer.has(Role::kIndexQueryKey)) kernels += kBlockIndexKernels;
+  if (layer.adds_ngrams) kernels += kNgramKernels;
   return kernels + (layer.is_recurrent() ? kRecurrentKernels : 0);
 }
 

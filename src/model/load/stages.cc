@@ -97,7 +97,9 @@ std::vector<bool> joined_layers(const ModelConfig& config) {
   }
   std::vector<bool> joined;
   for (int layer = 0; layer < config.layers; ++layer) {
-    joined.push_back(layer > first_used || config.layer(layer).shares_choice);
+    // The first stage looks up the rows of n-grams.
+    const bool is_before_ngrams = config.ngrams && layer > 0 && layer <= config.ngrams->layer;
+    joined.push_back(layer > first_used || config.layer(layer).shares_choice || is_before_ngrams);
   }
   return joined;
 }
@@ -108,6 +110,7 @@ Result<TokenBytes> token_bytes_of(const WeightSource& source, const ModelConfig&
   for (const Weight& weight : weight_table(config)) {
     // All experts of a layer are alike: the first one stands for the chosen ones.
     if (weight.is_vector || weight.expert > 0 || weight.layer >= config.layers) continue;
+    if (weight.role == Role::kNgramRows) continue;  // a token reads a few of them
     const double stored = TRY(bytes_of(source, config, weight));
     if (weight.layer >= 0) {
       const double times = weight.expert == 0 ? config.experts.chosen : 1;

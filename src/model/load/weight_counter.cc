@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-const StoredMatrix* find(const StoredWeight& stored, std::string_view name) {
+const StoredMatrix* known_matrix(const StoredWeight& stored, std::string_view name) {
   for (const auto& [known, matrix] : stored.matrices) {
     if (known == name) return &matrix;
   }
@@ -35,7 +35,7 @@ class SizeRecorder final : public WeightSource {
       : source_(source), stored_(stored) {}
 
   Result<StoredMatrix> matrix(const MatrixRequest& request) const override {
-    if (const StoredMatrix* known = find(stored_, request.name)) return *known;
+    if (const StoredMatrix* known = known_matrix(stored_, request.name)) return *known;
     // Only the sizes are wanted: one row is the smallest request that a source may have to convert.
     StoredMatrix matrix = TRY(source_.matrix({.name = request.name,
                                               .stack_index = request.stack_index,
@@ -71,7 +71,7 @@ class KnownSizes final : public WeightSource {
   explicit KnownSizes(const StoredWeight& stored) : stored_(stored) {}
 
   Result<StoredMatrix> matrix(const MatrixRequest& request) const override {
-    const StoredMatrix* known = find(stored_, request.name);
+    const StoredMatrix* known = known_matrix(stored_, request.name);
     if (known == nullptr) return no_tensor(request.name);
     return *known;
   }
@@ -81,7 +81,7 @@ class KnownSizes final : public WeightSource {
   }
   std::vector<int64_t> shape_of(std::string_view /*name*/) const override { return {}; }
   bool has(std::string_view name, int /*stack_index*/) const override {
-    return find(stored_, name) != nullptr;
+    return known_matrix(stored_, name) != nullptr;
   }
   uint64_t file_bytes() const override { return 0; }
   Status need(std::span<const std::byte> /*bytes*/) const override { return Ok{}; }

@@ -68,7 +68,7 @@ Shape compressed_shape_of(Role role, const ModelConfig& config, const LayerTrait
   }
 }
 
-// The index inside latent attention.
+// The index of latent attention, or of grouped attention.
 Shape index_shape_of(Role role, const ModelConfig& config) {
   const IndexerConfig& indexer = config.indexer;
   switch (role) {
@@ -85,6 +85,10 @@ Shape index_shape_of(Role role, const ModelConfig& config) {
       return {indexer.head_dim, config.hidden};
     case Role::kIndexPoolBias:
       return vector_of(indexer.pool * indexer.head_dim);
+    case Role::kIndexQueryKey:
+      return {(indexer.heads + 1) * indexer.head_dim, config.hidden};
+    case Role::kIndexQueryNorm:
+      return vector_of(indexer.head_dim);
     default:
       LOCKSTEP_CHECK(false);
       return {};
@@ -187,10 +191,52 @@ Shape streams_shape_of(Role role, const ModelConfig& config) {
       return vector_of(gates);
     case Role::kLastStreams:
       return {streams, streams * config.hidden};
+    case Role::kAttentionStreamsDown:
+    case Role::kFeedForwardStreamsDown:
+    case Role::kLastStreamsDown:
+      return {config.streams.low_rank, streams * config.hidden};
+    case Role::kAttentionStreamsUp:
+    case Role::kFeedForwardStreamsUp:
+    case Role::kLastStreamsUp:
+      return {streams * config.hidden, config.streams.low_rank};
+    case Role::kAttentionStreamsInject:
+    case Role::kFeedForwardStreamsInject:
+      return {streams, streams * config.hidden};
+    case Role::kAttentionStreamsNorm:
+    case Role::kFeedForwardStreamsNorm:
+    case Role::kLastStreamsNorm:
+      return vector_of(streams * config.hidden);
     case Role::kLastStreamsScale:
       return vector_of(1);
     case Role::kLastStreamsBias:
       return vector_of(streams);
+    default:
+      LOCKSTEP_CHECK(false);
+      return {};
+  }
+}
+
+Shape ngram_shape_of(Role role, const ModelConfig& config) {
+  const NgramConfig& ngrams = *config.ngrams;
+  const int channels = config.streams.count * config.hidden;
+  switch (role) {
+    case Role::kNgramRows:
+      return {ngrams.part_rows, ngrams.row};
+    case Role::kNgramMultipliers:
+      return vector_of(ngrams.size);
+    case Role::kNgramHeadRows:
+    case Role::kNgramOffsets:
+      return vector_of(ngrams.heads);
+    case Role::kNgramKey:
+      return {channels, ngrams.columns()};
+    case Role::kNgramValue:
+      return {config.hidden, ngrams.columns()};
+    case Role::kNgramKeyNorm:
+    case Role::kNgramQueryNorm:
+    case Role::kNgramConvolutionNorm:
+      return vector_of(channels);
+    case Role::kNgramConvolution:
+      return vector_of(channels * ngrams.taps);
     default:
       LOCKSTEP_CHECK(false);
       return {};
@@ -255,6 +301,8 @@ Shape attention_shape_of(Role role, const ModelConfig& config, const LayerTraits
 
 // Weights of a part of a layer.
 Shape part_shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
+  if (is_of_ngrams(role)) return ngram_shape_of(role, config);
+  if (is_of_mixed_streams(role)) return streams_shape_of(role, config);
   switch (role) {
     case Role::kQueryNorm:
     case Role::kKeyNorm:
@@ -321,11 +369,13 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
     case Role::kExpertsPostNorm:
     case Role::kLayerInputNorm:
     case Role::kDraftTokenNorm:
-    case Role::kDraftHiddenNorm:
     case Role::kDraftNorm:
     case Role::kAttentionOutBias:
     case Role::kExpertDownBias:
       return vector_of(config.hidden);
+    case Role::kDraftHiddenNorm:  // of each stream, or of all together
+      return vector_of(config.hidden *
+                       (config.architecture->mixes_streams ? config.streams.count : 1));
     case Role::kDraftInput:
       return {config.hidden, 2 * config.hidden};
     case Role::kDraftTokenInput:
@@ -369,11 +419,12 @@ Range scaled(Range range, int factor) {
 
 std::vector<Weight> weight_table(const ModelConfig& config) {
   std::vector<Weight> table;
-  const auto add = [&](const WeightSpec& spec, int layer, int expert) {
+  const auto add = [&](const WeightSpec& spec, int layer, int expert, int part = 0) {
     const LayerTraits& traits = config.layer(std::max(layer, 0));
     const Shape shape = shape_of(spec.role, config, traits);
     std::string name = name_of(spec, config, layer);
     replace(name, "{E}", expert);
+    replace(name, "{P}", part);
     table.push_back({spec.role, layer, expert, std::move(name), spec.split, shape.is_vector,
                      shape.rows, shape.columns, traits.state.heads});
   };
@@ -381,7 +432,8 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
     for (const WeightSpec& spec : specs) {
       if (!is_stored(spec.when, config, layer)) continue;
       const bool is_of_experts = spec.name.find("{E}") != std::string_view::npos;
-      if (!is_of_experts) add(spec, layer, -1);
+      const int parts = spec.split == Split::kTableRows ? config.ngrams->parts : 1;
+      for (int part = 0; !is_of_experts && part < parts; ++part) add(spec, layer, -1, part);
       for (int e = 0; is_of_experts && e < config.experts.count; ++e) add(spec, layer, e);
     }
   };
@@ -401,7 +453,8 @@ bool makes_layer_inputs(Role role) {
 }
 
 bool is_looked_up(Role role, bool is_also_head) {
-  return role == Role::kLayerEmbedding || (role == Role::kEmbedding && !is_also_head);
+  return role == Role::kLayerEmbedding || role == Role::kNgramRows ||
+         (role == Role::kEmbedding && !is_also_head);
 }
 
 WeightPart part_of(const Weight& weight, const Cut& cut, int rank) {
@@ -411,6 +464,8 @@ WeightPart part_of(const Weight& weight, const Cut& cut, int rank) {
       return {all_rows, all_columns};
     case Split::kVocabulary:
       return {cut.vocabulary(rank), all_columns};
+    case Split::kTableRows:
+      return {cut.table_rows(rank, weight.rows), all_columns};
     case Split::kHeads:
       return {scaled(cut.heads(rank), weight.rows / cut.head_count()), all_columns};
     case Split::kKvHeads:
@@ -455,6 +510,7 @@ bool is_cut_with_feed_forward(const Weight& weight) {
       return true;
     case Split::kWhole:
     case Split::kVocabulary:
+    case Split::kTableRows:
     case Split::kHeads:
     case Split::kKvHeads:
     case Split::kHeadColumns:

@@ -10,6 +10,7 @@
 
 #include "base/files/mapped_file.h"
 #include "kernels/math.h"
+#include "model/load/stored_forms.h"
 #include "tensor/half.h"
 #include "tensor/stored_check.h"
 #include "tensor/stored_ranges.h"
@@ -19,48 +20,9 @@ namespace {
 
 static_assert(kChosenExpertsMax < kMatmulPartsMax && kLatentHeadsMax <= kHeadMatricesMax);
 
-// Bytes of `elements` of the matrix in its files.
-uint64_t stored_bytes_of(const StoredMatrix& m, uint64_t elements) {
-  const double share = static_cast<double>(elements) / (static_cast<double>(m.rows) * m.columns);
-  return static_cast<uint64_t>(std::llround(static_cast<double>(stored_bytes(m)) * share));
-}
-
 void give_back(const StoredMatrix& m) {
   if (!m.is_mapped_file) return;
   for (const auto& part : {m.codes, m.scales, m.biases, m.zeros}) release_pages(part);
-}
-
-// The number of columns of which leaf sizes should be a multiple.
-int column_alignment(const StoredMatrix& m) {
-  switch (m.format) {
-    case StoredFormat::kPlain:
-      return 1;
-    case StoredFormat::kGguf:
-      return kAlignmentMin;
-    default:
-      return std::max(kAlignmentMin, m.group);
-  }
-}
-
-Result<CutAlignment> alignment_in(const WeightSource& source, const ModelConfig& config,
-                                  Range layers) {
-  CutAlignment alignment;
-  for (const Weight& weight : weight_table(config)) {
-    if (weight.layer < layers.begin || weight.layer >= layers.end) continue;
-    const bool is_of_expert =
-        weight.split == Split::kExpertFfn || weight.split == Split::kExpertFfnColumns ||
-        weight.split == Split::kSharedFfn || weight.split == Split::kSharedFfnColumns;
-    const bool is_dense = weight.split == Split::kFfn || weight.split == Split::kFfnColumns;
-    if (weight.is_vector || weight.expert > 0 || (!is_of_expert && !is_dense)) continue;
-    const StoredMatrix stored = TRY(stored_form(source, weight));
-    const bool is_cut_by_columns = weight.split == Split::kFfnColumns ||
-                                   weight.split == Split::kExpertFfnColumns ||
-                                   weight.split == Split::kSharedFfnColumns;
-    const int wanted = is_cut_by_columns ? column_alignment(stored) : std::max(1, stored.row_group);
-    int& most = is_dense ? alignment.ffn : alignment.experts;
-    most = std::max(most, wanted);
-  }
-  return alignment;
 }
 
 // MLX, which stores the weights themselves, also turns the convolutions around: (channels, taps, 1)
@@ -88,6 +50,11 @@ std::vector<float> repeated(const std::vector<float>& values, int times) {
   return all;
 }
 
+bool is_norm_of_streams(Role role) {
+  return role == Role::kAttentionStreamsNorm || role == Role::kFeedForwardStreamsNorm ||
+         role == Role::kLastStreamsNorm;
+}
+
 bool is_lowered(Role role) {
   switch (role) {
     case Role::kFinalNorm:
@@ -98,9 +65,14 @@ bool is_lowered(Role role) {
     case Role::kDraftTokenNorm:
     case Role::kDraftHiddenNorm:
     case Role::kDraftNorm:
+    case Role::kIndexKeyNorm:
+    case Role::kIndexQueryNorm:
+    case Role::kNgramKeyNorm:
+    case Role::kNgramQueryNorm:
+    case Role::kNgramConvolutionNorm:
       return true;
     default:
-      return false;
+      return is_norm_of_streams(role);
   }
 }
 
@@ -119,6 +91,9 @@ class Loader {
     const std::vector<Weight> table = weight_table(config_);
     adds_to_norms_ = config_.architecture->lowers_norms && adds_to_norms(source_, table);
     weights_.layers.resize(config_.traits.size());
+    if (config_.ngrams) {
+      weights_.ngrams = published_constants(*config_.ngrams, config_.vocab_size);
+    }
     for (const Weight& weight : table) {
       if (is_loaded(weight, config_, layers_)) TRY(load_one(weight, place_of(weight)));
     }
@@ -189,10 +164,14 @@ class Loader {
     const auto role = static_cast<size_t>(weight.role);
     if (weight.is_vector && weight.expert >= 0) {
       TRY(load_expert_vector(weight, part, place.vectors[role]));
+    } else if (std::vector<int64_t>* const constants = ngram_constants(weight.role)) {
+      TRY(load_constants(weight, *constants));
+    } else if (weight.role == Role::kNgramConvolution) {
+      place.vectors[role] = TRY(load_convolution(weight, part, config_.ngrams->taps));
     } else if (weight.role == Role::kDeltaConvolution) {
       TRY(load_convolutions(weight, place));
     } else if (const auto block = convolution_block(weight.role)) {
-      place.delta_convolutions[*block] = TRY(load_convolution(weight, part));
+      place.delta_convolutions[*block] = TRY(load_convolution(weight, part, config_.delta->taps));
     } else if (weight.role == Role::kDeltaInput) {
       TRY(load_delta_inputs(weight, part, place));
     } else if (weight.role == Role::kRouterTable) {
@@ -203,6 +182,10 @@ class Loader {
       TRY(load_heads(weight, part, place));
     } else if (weight.role == Role::kGroupOut) {
       TRY(load_groups(weight, part, place));
+    } else if (weight.role == Role::kNgramRows) {
+      place.ngram_rows.push_back(TRY(load_matrix(weight, part)));
+    } else if (weight.role == Role::kIndexQueryKey) {
+      TRY(load_index(weight, part, place));
     } else if (weight.expert >= 0) {
       std::vector<MatrixId>& experts = expert_matrices(weight.role, place.experts);
       const auto first = experts.empty() ? std::nullopt : std::optional(experts.front());
@@ -278,6 +261,10 @@ class Loader {
     if (adds_to_norms_ && is_lowered(role)) {
       for (float& value : values) value += 1.0f;
     }
+    // All that follows is the mean over the streams.
+    if (is_norm_of_streams(role)) {
+      for (float& value : values) value /= static_cast<float>(config_.streams.count);
+    }
   }
 
   // Where a rank's rows of queries, of keys and of values begin and end.
@@ -316,19 +303,19 @@ class Loader {
     const std::array<Range, 3> rows = delta_rows();
     for (size_t i = 0; i < rows.size(); ++i) {
       const WeightPart part{{rows[i].begin * taps, rows[i].end * taps}, {0, 1}};
-      place.delta_convolutions[i] = TRY(load_convolution(weight, part));
+      place.delta_convolutions[i] = TRY(load_convolution(weight, part, taps));
     }
     return Ok{};
   }
 
   // Stored by channel: (channels, 1, taps), or (channels, taps, 1) by MLX.
-  Result<Slice> load_convolution(const Weight& weight, const WeightPart& part) {
-    const auto taps = static_cast<size_t>(config_.delta->taps);
+  Result<Slice> load_convolution(const Weight& weight, const WeightPart& part, int taps_count) {
+    const auto taps = static_cast<size_t>(taps_count);
     const std::vector<int64_t> shape = source_.shape_of(weight.name);
-    if (!shape.empty() && shape.front() != weight.rows / config_.delta->taps) {
+    if (!shape.empty() && shape.front() != weight.rows / taps_count) {
       return Error{ErrorCode::kCorrupt,
                    fmt::format("the tensor {} begins with {} channels where {} are expected",
-                               weight.name, shape.front(), weight.rows / config_.delta->taps)};
+                               weight.name, shape.front(), weight.rows / taps_count)};
     }
     const std::vector<float> stored = TRY(read_vector(weight, part));
     const size_t channels = stored.size() / taps;
@@ -466,6 +453,47 @@ class Loader {
     return Ok{};
   }
 
+  // The queries of an index and then its key, of which the latter is needed for every token.
+  Status load_index(const Weight& weight, const WeightPart& part, LayerWeights& place) {
+    const StoredMatrix stored = TRY(find(weight, part));
+    const IndexerConfig& indexer = config_.indexer;
+    const auto load = [&](Role role, int begin, int rows) -> Status {
+      const int columns = weight.columns;
+      place.matrices[static_cast<size_t>(role)] =
+          TRY(pack(weight.name, {.stored = stored,
+                                 .row_begin = begin,
+                                 .rows = rows,
+                                 .columns = columns,
+                                 .steps = one_leaf(columns)}));
+      return Ok{};
+    };
+    const int queries = indexer.heads * indexer.head_dim;
+    TRY(load(Role::kIndexQuery, 0, queries));
+    TRY(load(Role::kIndexKey, queries, indexer.head_dim));
+    count(weight, stored_bytes_of(stored, part.elements()));
+    give_back(stored);
+    return Ok{};
+  }
+
+  std::vector<int64_t>* ngram_constants(Role role) {
+    if (role == Role::kNgramMultipliers) return &weights_.ngrams.multipliers;
+    if (role == Role::kNgramHeadRows) return &weights_.ngrams.rows;
+    return role == Role::kNgramOffsets ? &weights_.ngrams.offsets : nullptr;
+  }
+
+  // Checkpoints store integers; those of a shape are the published ones.
+  Status load_constants(const Weight& weight, std::vector<int64_t>& values) {
+    const StoredVector stored = TRY(source_.vector(weight.name, weight.expert, weight.rows));
+    TRY(need(weight.name, stored.bytes));
+    count(weight, stored.bytes.size());
+    if (stored.dtype != DType::kI64) return Ok{};
+    values.clear();
+    for (size_t i = 0; i < static_cast<size_t>(weight.rows); ++i) {
+      values.push_back(load_number<int64_t>(stored.bytes.data(), i));
+    }
+    return Ok{};
+  }
+
   // Each token's experts in ascending order, as floats.
   Result<Slice> load_router_table(const Weight& weight, const WeightPart& part) {
     std::vector<float> experts = TRY(read_vector(weight, part));
@@ -518,17 +546,6 @@ class Loader {
 
 }  // namespace
 
-std::string head_part_name(const Weight& kv_up, std::string_view part) {
-  constexpr std::string_view kWhole = "kv_b_proj";
-  std::string name = kv_up.name;
-  return name.replace(name.rfind(kWhole), kWhole.size(), part);
-}
-
-// If neither form exists, the error names the common one.
-bool has_split_heads(const WeightSource& source, const Weight& kv_up) {
-  return !source.has(kv_up.name) && source.has(head_part_name(kv_up, "embed_q"), 0);
-}
-
 bool is_loaded(const Weight& weight, const ModelConfig& config, Range layers) {
   if (weight.layer >= 0) {
     return weight.layer >= layers.begin && weight.layer < config.end_with_draft(layers.end);
@@ -537,35 +554,6 @@ bool is_loaded(const Weight& weight, const ModelConfig& config, Range layers) {
   if (makes_layer_inputs(weight.role)) return has_embedding;
   if (weight.role != Role::kEmbedding) return has_head;
   return has_embedding || (has_head && config.tied_embeddings);
-}
-
-Result<StoredMatrix> stored_form(const WeightSource& source, const Weight& weight) {
-  return source.matrix({.name = weight.name,
-                        .stack_index = weight.expert,
-                        .rows = weight.rows,
-                        .columns = weight.columns,
-                        .row_end = 1});
-}
-
-Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config) {
-  return alignment_in(source, config, {0, config.layers});
-}
-
-Result<CutAlignment> draft_alignment_of(const WeightSource& source, const ModelConfig& config) {
-  return alignment_in(source, config, {config.layers, config.layers + 1});
-}
-
-Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfig& config) {
-  uint64_t bytes = 0;
-  for (const Weight& weight : weight_table(config)) {
-    if (weight.layer >= config.layers) continue;
-    if (weight.split != Split::kQueryLatent && weight.split != Split::kKvLatent) continue;
-    const StoredMatrix stored = TRY(stored_form(source, weight));
-    const auto elements =
-        static_cast<uint64_t>(weight.rows) * static_cast<uint64_t>(weight.columns);
-    bytes += stored_bytes_of(stored, elements);
-  }
-  return bytes / static_cast<uint64_t>(config.layers);
 }
 
 Result<Weights> load_weights(const LoadContext& context) {

@@ -33,6 +33,7 @@ struct LayerWeights {
   // of convolutions as (taps, channels).
   std::array<MatrixId, 3> delta_inputs{};
   std::array<Slice, 3> delta_convolutions{};
+  std::vector<MatrixId> ngram_rows;  // this rank's rows of each part of the table
 
   MatrixId matrix(Role role) const { return matrices[static_cast<size_t>(role)]; }
   Slice vector(Role role) const { return vectors[static_cast<size_t>(role)]; }
@@ -41,30 +42,12 @@ struct LayerWeights {
 struct Weights {
   LayerWeights shared;
   std::vector<LayerWeights> layers;  // (all layers); empty if not loaded
+  NgramConstants ngrams;             // if the model has n-grams; not yet checked
   uint64_t weight_bytes = 0;         // of this rank's parts, by the weight table
   uint64_t token_bytes = 0;  // of weight_bytes, those read per token: no separate embedding, only
                              // the chosen experts
   uint64_t read_bytes = 0;   // actually read from the checkpoint
 };
-
-// The heads of latent attention (Role::kKvUp) are stored as "kv_b_proj" or, by MLX, as stacks of
-// their parts "embed_q" and "unembed_out".
-bool has_split_heads(const WeightSource& source, const Weight& kv_up);
-std::string head_part_name(const Weight& kv_up, std::string_view part);
-
-// How a matrix is stored, where only that is wanted: asks for one row of it, the smallest request
-// that a source may have to convert.
-Result<StoredMatrix> stored_form(const WeightSource& source, const Weight& weight);
-
-// The alignment of leaf boundaries, from the quantisation groups of the feed-forward weights.
-Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig& config);
-
-// The same for the draft layer by itself.
-Result<CutAlignment> draft_alignment_of(const WeightSource& source, const ModelConfig& config);
-
-// Checkpoint bytes of both projections to the latents, for an average layer; 0 without latent
-// attention. The same on every rank.
-Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfig& config);
 
 // The weights that a rank loads: its part of some layers, with the embedding if the first layer is
 // among them, and with the final norm and the LM head if the last one is.

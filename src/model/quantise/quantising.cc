@@ -31,7 +31,7 @@ bool stays_whole(Role role) {
     case Role::kLastStreams:
       return true;
     default:
-      return false;
+      return is_of_mixed_streams(role);
   }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "model/shapes/sparse_shapes.h"
+
 namespace lockstep {
 namespace {
 
@@ -462,51 +464,6 @@ constexpr std::string_view kGemma4E4b = R"(
  "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"}}, "tie_word_embeddings":
  true})";
 
-constexpr std::string_view kDeepseekV32Shape = R"(
-{"architectures": ["DeepseekV32ForCausalLM"],
- "num_nextn_predict_layers": 1, "vocab_size": 129280, "hidden_size": 7168,
- "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61,
- "num_attention_heads": 128, "num_key_value_heads": 128, "q_lora_rank": 1536,
- "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
- "index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048,
- "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 8,
- "topk_group": 4, "first_k_dense_replace": 3, "moe_layer_freq": 1, "scoring_func": "sigmoid",
- "norm_topk_prob": true, "routed_scaling_factor": 2.5, "max_position_embeddings": 163840,
- "rms_norm_eps": 1e-06, "rope_theta": 10000, "rope_scaling": {"type": "yarn", "factor": 40,
- "original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
- "mscale_all_dim": 1.0}, "tie_word_embeddings": false})";
-
-constexpr std::string_view kGlm5 = R"(
-{"architectures": ["GlmMoeDsaForCausalLM"],
- "num_nextn_predict_layers": 1, "vocab_size": 154880, "hidden_size": 6144,
- "intermediate_size": 12288, "moe_intermediate_size": 2048, "num_hidden_layers": 78,
- "num_attention_heads": 64, "num_key_value_heads": 64, "q_lora_rank": 2048,
- "kv_lora_rank": 512, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256,
- "index_n_heads": 32, "index_head_dim": 128, "index_topk": 2048, "indexer_rope_interleave": true,
- "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "n_group": 1,
- "topk_group": 1, "first_k_dense_replace": 3, "moe_layer_freq": 1, "scoring_func": "sigmoid",
- "norm_topk_prob": true, "routed_scaling_factor": 2.5, "max_position_embeddings": 202752,
- "rms_norm_eps": 1e-05, "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"},
- "tie_word_embeddings": false})";
-
-// Angles and sizes as in DeepSeek-V4-Flash; the kinds of layers alternate after the first two.
-constexpr std::string_view kDeepseekV4Flash = R"(
-{"architectures": ["DeepseekV4ForCausalLM"], "vocab_size": 129280, "hidden_size": 4096,
- "moe_intermediate_size": 2048, "num_hidden_layers": 43, "num_nextn_predict_layers": 1,
- "num_attention_heads": 64, "num_key_value_heads": 1, "head_dim": 512, "qk_rope_head_dim": 64,
- "q_lora_rank": 1024, "o_groups": 8, "o_lora_rank": 1024, "sliding_window": 128,
- "compress_ratios": [0, 0, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4,
- 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128,
- 4, 0],
- "index_n_heads": 64, "index_head_dim": 128, "index_topk": 512, "hc_mult": 4,
- "hc_sinkhorn_iters": 20, "hc_eps": 1e-06, "n_routed_experts": 256, "n_shared_experts": 1,
- "num_experts_per_tok": 6, "norm_topk_prob": true, "routed_scaling_factor": 1.5,
- "scoring_func": "sqrtsoftplus", "num_hash_layers": 3, "swiglu_limit": 10.0,
- "max_position_embeddings": 1048576, "rms_norm_eps": 1e-06, "rope_theta": 10000,
- "compress_rope_theta": 160000, "rope_scaling": {"type": "yarn", "factor": 16,
- "original_max_position_embeddings": 65536, "beta_fast": 32, "beta_slow": 1},
- "tie_word_embeddings": false})";
-
 constexpr KnownShape kShapes[] = {
     {"llama-3.2-1b", "meta-llama/Llama-3.2-1B-Instruct", kLlama321b},
     {"llama-3.2-3b", "meta-llama/Llama-3.2-3B-Instruct", kLlama323b},
@@ -556,8 +513,11 @@ constexpr KnownShape kShapes[] = {
     {"gemma-4-e2b", "google/gemma-4-E2B-it", kGemma4E2b},
     {"deepseek-v3.2", "deepseek-ai/DeepSeek-V3.2", kDeepseekV32Shape},
     {"glm-5", "zai-org/GLM-5", kGlm5},
+    {"glm-5.2", "zai-org/GLM-5.2", kGlm53},
+    {"glm-5.3", "zai-org/GLM-5.3", kGlm53},
     {"glm-5.3-flash", "zai-org/GLM-5.3-Flash", kGlm53Flash},
     {"deepseek-v4-flash", "deepseek-ai/DeepSeek-V4-Flash", kDeepseekV4Flash},
+    {"qwen3.8-flash-next", "Qwen/Qwen3.8-Flash-Next", kQwen38FlashNext},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "model/load/speed_model.h"
+#include "model/load/stored_forms.h"
 
 namespace lockstep {
 namespace {

@@ -80,6 +80,7 @@ Result<StoredMatrix> fp8_matrix(const ModuleTensors& module, MatrixShape shape,
   auto scales = TRY(module.find(".weight_scale_inv"));
   if (!scales) scales = TRY(module.find(".weight_scale"));
   if (!scales) scales = TRY(module.find(".scale"));
+  if (!scales) scales = TRY(module.find_shared(".weight_scale"));
   if (scales) {
     TRY(set_scales(*scales, shape, config, matrix));
   } else if (!config.method.empty()) {

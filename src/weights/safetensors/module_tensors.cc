@@ -40,6 +40,12 @@ Result<std::optional<TensorView>> ModuleTensors::find(std::string_view suffix) c
   return std::optional(TRY(part_of_stack(*tensor.value(), stack_index_)));
 }
 
+Result<std::optional<TensorView>> ModuleTensors::find_shared(std::string_view suffix) const {
+  const size_t part = stem_.rfind(".shard_");
+  if (part == std::string::npos) return std::optional<TensorView>();
+  return ModuleTensors(checkpoint_, stem_.substr(0, part)).find(suffix);
+}
+
 Result<TensorView> ModuleTensors::get(std::string_view suffix) const {
   auto tensor = TRY(find(suffix));
   if (tensor) return std::move(*tensor);

@@ -29,6 +29,8 @@ class ModuleTensors {
   // Nullopt if the tensor is missing; kUnsupported for an unknown dtype, kCorrupt for a stack
   // without that matrix.
   Result<std::optional<TensorView>> find(std::string_view suffix) const;
+  // The same of what its parts share: "a.weight_scale" of "a.shard_3".
+  Result<std::optional<TensorView>> find_shared(std::string_view suffix) const;
   // kCorrupt if the tensor is missing: for tensors that another one requires.
   Result<TensorView> get(std::string_view suffix) const;
 

@@ -54,8 +54,18 @@ bool is_table_of_integers(const TensorView& tensor, std::string_view suffix) {
   return suffix == ".tid2eid" && (tensor.dtype == DType::kI64 || tensor.dtype == DType::kI32);
 }
 
+// Constants of n-grams, which floats would round.
+bool needs_whole_integers(std::string_view suffix) {
+  return suffix == ".layer_multipliers" || suffix == ".ngram_heads_vocab_sizes" ||
+         suffix == ".ngram_heads_offsets";
+}
+
 Result<StoredVector> row_of(const TensorView& tensor, int size, std::string_view suffix) {
-  if (!is_table_of_integers(tensor, suffix)) TRY(expect_float(tensor));
+  if (needs_whole_integers(suffix)) {
+    TRY(expect_dtype(tensor, DType::kI64));
+  } else if (!is_table_of_integers(tensor, suffix)) {
+    TRY(expect_float(tensor));
+  }
   if (!is_row(tensor.shape, size, suffix)) TRY(expect_shape(tensor, {size}));
   return StoredVector{tensor.dtype, tensor.bytes};
 }

@@ -1,0 +1,153 @@
+// The part of the forward pass for tables of n-grams: which rows the tokens of a batch have, and
+// how a layer adds them to the residual streams. The table is cut over ranks, and its rows travel
+// with the embeddings; every rank computes the rest. Source: NgramConfig in
+// model/ngrams/ngram_config.h.
+#include <algorithm>
+
+#include "model/forward/model.h"
+
+namespace lockstep {
+
+bool Model::has_ngrams() const {
+  return lockstep::has_ngrams(config_, layers_);
+}
+
+void Model::reserve_ngrams() {
+  const NgramConfig& ngrams = *config_.ngrams;
+  const size_t rows = static_cast<size_t>(limits_.tokens_max) * static_cast<size_t>(ngrams.heads);
+  const auto before = static_cast<size_t>(ngrams.size - 1);
+  ngrams_.rows.reserve(rows);
+  ngrams_.order.reserve(rows);
+  ngrams_.own.reserve(rows);
+  ngrams_.places.reserve(rows);
+  ngrams_.ends.reserve(static_cast<size_t>(ngrams.parts));
+  ngrams_.last_tokens.assign(static_cast<size_t>(limits_.states) * before, kNoToken);
+  ngrams_.start.assign(before, kNoToken);
+}
+
+// The tokens before a token are a part of the state that it continues.
+void Model::list_ngrams(const Batch& batch) {
+  ngrams_.rows.clear();
+  if (!has_ngrams()) return;
+  const NgramConfig& ngrams = *config_.ngrams;
+  const auto before = static_cast<size_t>(ngrams.size - 1);
+  const auto last_tokens = [&](int32_t state) {
+    return state < 0 ? ngrams_.start.data()
+                     : ngrams_.last_tokens.data() + static_cast<size_t>(state) * before;
+  };
+  for (size_t i = 0; i < batch.tokens.size(); ++i) {
+    const int32_t* from = last_tokens(batch.states_from[i]);
+    append_rows(ngrams, weights_.ngrams, batch.tokens[i], from, ngrams_.rows);
+    int32_t* to = last_tokens(batch.states_to[i]);
+    std::copy_backward(from, from + before - 1, to + before);  // may be the same place
+    to[0] = batch.tokens[i];
+  }
+  // By the parts of the table.
+  ngrams_.order.resize(ngrams_.rows.size());
+  for (size_t i = 0; i < ngrams_.order.size(); ++i) ngrams_.order[i] = static_cast<int32_t>(i);
+  std::sort(ngrams_.order.begin(), ngrams_.order.end(), [&](int32_t a, int32_t b) {
+    const int64_t part_a = ngrams_.rows[static_cast<size_t>(a)] / ngrams.part_rows;
+    const int64_t part_b = ngrams_.rows[static_cast<size_t>(b)] / ngrams.part_rows;
+    return part_a != part_b ? part_a < part_b : a < b;
+  });
+  ngrams_.places.assign(ngrams_.rows.size(), 0);
+  ngrams_.own.clear();
+  ngrams_.ends.clear();
+}
+
+// Gives a rank's rows their places in the exchange buffer, which are `unit` floats each, from
+// `next` on.
+void Model::place_ngrams(int rank, int unit, int32_t& next) {
+  if (ngrams_.rows.empty()) return;
+  const NgramConfig& ngrams = *config_.ngrams;
+  const Range owned = cut_.table_rows(rank, ngrams.part_rows);
+  if (rank == rank_) ngrams_.begin = static_cast<size_t>(next) * static_cast<size_t>(unit);
+  for (const int32_t index : ngrams_.order) {
+    const int64_t row = ngrams_.rows[static_cast<size_t>(index)];
+    const auto in_part = static_cast<int32_t>(row % ngrams.part_rows);
+    if (in_part < owned.begin || in_part >= owned.end) continue;
+    ngrams_.places[static_cast<size_t>(index)] = next;
+    next += ngrams.row / unit;
+    if (rank != rank_) continue;
+    const auto part = static_cast<size_t>(row / ngrams.part_rows);
+    while (ngrams_.ends.size() < part) ngrams_.ends.push_back(ngrams_.own.size());
+    ngrams_.own.push_back(in_part - owned.begin);
+  }
+  if (rank != rank_) return;
+  while (ngrams_.ends.size() < static_cast<size_t>(ngrams.parts)) {
+    ngrams_.ends.push_back(ngrams_.own.size());
+  }
+}
+
+// This rank's rows, to their places.
+void Model::look_up_ngrams() {
+  if (ngrams_.rows.empty()) return;
+  const NgramConfig& ngrams = *config_.ngrams;
+  const std::vector<MatrixId>& parts = layer_weights(ngrams.layer).ngram_rows;
+  size_t begin = 0;
+  for (size_t part = 0; part < parts.size(); ++part) {
+    const size_t count = ngrams_.ends[part] - begin;
+    if (count > 0) {
+      const size_t at = ngrams_.begin + begin * static_cast<size_t>(ngrams.row);
+      device_.queue(Embed{.matrix = parts[part],
+                          .rows = {buffers_.ngram_rows.buffer, buffers_.ngram_rows.offset + begin},
+                          .tokens = static_cast<int>(count),
+                          .output = {buffers_.sum, at}});
+    }
+    begin = ngrams_.ends[part];
+  }
+}
+
+// After the exchange: the rows of a token side by side.
+void Model::gather_ngrams(int tokens, int unit) {
+  if (ngrams_.rows.empty()) return;
+  const NgramConfig& ngrams = *config_.ngrams;
+  device_.queue(CopyRows{.input = {buffers_.sum, 0},
+                         .rows = buffers_.ngram_places,
+                         .count = tokens * ngrams.heads,
+                         .columns = ngrams.row,
+                         .output = buffers_.ngram_embedded,
+                         .input_stride = unit});
+}
+
+// Each stream gets the value of its token's rows, through a gate that is open as far as the stream
+// and a key of these rows match; and besides a convolution over what it gets.
+void Model::add_ngrams(int layer, BatchHalf& half) {
+  add_sum(half);
+  const LayerWeights& weights = layer_weights(layer);
+  const int streams = config_.streams.count, channels = streams * config_.hidden;
+  device_.queue(Matmul{half.ngram_embedded,
+                       half.tokens,
+                       {{weights.matrix(Role::kNgramKey), half.ngram_keys},
+                        {weights.matrix(Role::kNgramValue), half.ngram_value}},
+                       2});
+  const auto norm = [&](Role role, Slice x, Slice y) {
+    norm_each_stream(weights.vector(role), half.tokens, x, y);
+  };
+  norm(Role::kNgramKeyNorm, half.ngram_keys, half.ngram_keys);
+  norm(Role::kNgramQueryNorm, half.hidden, half.streams_normed);
+  device_.queue(MatchStreams{.keys = half.ngram_keys,
+                             .queries = half.streams_normed,
+                             .values = half.ngram_value,
+                             .tokens = half.tokens,
+                             .streams = streams,
+                             .columns = config_.hidden,
+                             .output = half.ngram_keys});
+  norm(Role::kNgramConvolutionNorm, half.ngram_keys, half.streams_normed);
+  device_.queue(Convolve{.states = {.memory = recurrent_.ngrams,
+                                    .stride = recurrent_.stride,
+                                    .from = half.states_from,
+                                    .to = half.states_to},
+                         .taps = config_.ngrams->taps,
+                         .tokens = half.tokens,
+                         .parts = {{.x = half.streams_normed,
+                                    .weights = weights.vector(Role::kNgramConvolution),
+                                    .channels = channels,
+                                    .y = half.streams_normed}},
+                         .dilation = config_.ngrams->size});
+  const size_t count = static_cast<size_t>(half.tokens) * static_cast<size_t>(channels);
+  device_.queue(Add{.x = half.ngram_keys, .count = count, .sum = half.hidden});
+  device_.queue(Add{.x = half.streams_normed, .count = count, .sum = half.hidden});
+}
+
+}  // namespace lockstep
