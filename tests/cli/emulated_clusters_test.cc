@@ -13,7 +13,7 @@ using namespace lockstep;
 TEST_CASE("every emulated cluster has two to four machines and a model that opens") {
   const auto models = EmulatedModels::make();
   REQUIRE(models.ok());
-  CHECK(emulated_clusters().size() == 12);
+  CHECK(emulated_clusters().size() == 16);
   for (const EmulatedCluster& cluster : emulated_clusters()) {
     INFO(cluster_text(cluster));
     CHECK(cluster.machines.size() >= 2);
@@ -22,7 +22,8 @@ TEST_CASE("every emulated cluster has two to four machines and a model that open
     REQUIRE(name.ok());
     const auto opened = open_model(name.value());
     REQUIRE_MESSAGE(opened.ok(), (opened.ok() ? "" : opened.error().message));
-    CHECK((opened.value().config.experts.count > 0) == (cluster.model == "experts"));
+    CHECK((opened.value().config.experts.count > 0) == (cluster.model != "dense"));
+    CHECK((opened.value().config.predicting_layers > 0) == (cluster.model == "drafts"));
     const std::string devices = emulated_devices(cluster.machines);
     for (size_t rank = 0; rank < cluster.machines.size(); ++rank) {
       const auto kind = device_kind_of(devices, static_cast<int>(rank));

@@ -3,12 +3,16 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "model/load/shape_model.h"
+#include "model/load/weight_table.h"
+#include "weights/safetensors/safetensors_writer.h"
 
 namespace lockstep {
 namespace {
@@ -28,8 +32,62 @@ constexpr std::string_view kExperts = R"(
  "max_position_embeddings": 4096, "rms_norm_eps": 1e-06, "rope_theta": 1000000,
  "tie_word_embeddings": false})";
 
+// With a draft layer, which has experts.
+constexpr std::string_view kDrafts = R"(
+{"architectures": ["Glm4MoeForCausalLM"], "vocab_size": 2048, "hidden_size": 512,
+ "intermediate_size": 1024, "moe_intermediate_size": 256, "num_hidden_layers": 6,
+ "first_k_dense_replace": 6, "num_nextn_predict_layers": 1, "num_attention_heads": 16,
+ "num_key_value_heads": 4, "head_dim": 32, "n_routed_experts": 4, "n_shared_experts": 1,
+ "num_experts_per_tok": 2, "max_position_embeddings": 4096, "rms_norm_eps": 1e-06,
+ "rope_theta": 1000000, "tie_word_embeddings": false})";
+
 // Operations whose time is worth modelling.
 constexpr double kKernelUs = 20;
+
+// Adds nothing to the hidden state.
+bool is_last_of_part(Role role) {
+  return role == Role::kAttentionOut || role == Role::kDown || role == Role::kExpertDown ||
+         role == Role::kSharedDown;
+}
+
+// Each token is followed by the next number: the head's row of a token is the embedding of the one
+// before it, and no layer adds anything. The draft layer hands the embedding of its token on, so
+// that its guess is the number after that.
+std::vector<float> planted_values(const Weight& weight) {
+  const auto rows = static_cast<size_t>(weight.rows), columns = static_cast<size_t>(weight.columns);
+  const bool is_norm = weight.is_vector && weight.role != Role::kRouterBias;
+  std::vector<float> values(rows * columns, is_norm ? 1.0f : 0.0f);
+  if (weight.is_vector || is_last_of_part(weight.role)) return values;
+  if (weight.role == Role::kDraftInput) {
+    for (size_t row = 0; row < rows; ++row) values[row * columns + row] = 1;
+    return values;
+  }
+  uint64_t state = weight.role == Role::kLogits ? static_cast<uint64_t>(Role::kEmbedding)
+                                                : static_cast<uint64_t>(weight.role);
+  for (float& value : values) value = next_random(state) % 2 == 0 ? 1.0f : -1.0f;
+  if (weight.role == Role::kLogits) {
+    std::rotate(values.begin(), values.end() - static_cast<ptrdiff_t>(columns), values.end());
+  }
+  return values;
+}
+
+Status write_planted_model(const std::filesystem::path& folder) {
+  TRY(write_new_file(folder / "config.json", kDrafts));
+  ModelConfig config = TRY(parse_config(kDrafts));
+  add_draft_layer(config);
+  const std::vector<Weight> table = weight_table(config);
+  std::vector<PlannedTensor> tensors;
+  for (const Weight& weight : table) {
+    std::vector<int64_t> shape{weight.rows};
+    if (!weight.is_vector) shape.push_back(weight.columns);
+    tensors.push_back({.name = weight.name, .dtype = DType::kF32, .shape = std::move(shape)});
+  }
+  SafetensorsWriter writer = TRY(SafetensorsWriter::create(folder, std::move(tensors)));
+  for (size_t i = 0; i < table.size(); ++i) {
+    TRY(writer.write(i, 0, std::as_bytes(std::span<const float>(planted_values(table[i])))));
+  }
+  return writer.finish();
+}
 
 EmulatedMachine reads(double gb_s, double memory = 2) {
   return {.read_gb_s = gb_s, .kernel_us = kKernelUs, .memory = memory};
@@ -51,6 +109,10 @@ std::span<const EmulatedCluster> emulated_clusters() {
       {"experts", {reads(0.15), reads(0.15)}, 100},
       {"experts", {reads(0.2), reads(0.15), reads(0.1)}, 500, 0.1},
       {"experts", {reads(0.15, 0.6), reads(0.15, 0.6), reads(0.1, 0.6), reads(0.1, 0.6)}, 2000},
+      {"drafts", {reads(4), reads(4)}, 50},
+      {"drafts", {reads(4), reads(4)}, 300},
+      {"drafts", {reads(2), reads(2), reads(2)}, 50},
+      {"drafts", {reads(2), reads(2), reads(2)}, 300},
   };
   return kClusters;
 }
@@ -88,7 +150,12 @@ EmulatedModels::~EmulatedModels() {
 }
 
 Result<std::string> EmulatedModels::name_of(std::string_view model) const {
-  LOCKSTEP_CHECK(model == "dense" || model == "experts");
+  LOCKSTEP_CHECK(model == "dense" || model == "experts" || model == "drafts");
+  if (model == "drafts") {
+    const std::filesystem::path folder = std::filesystem::path(folder_) / model;
+    if (std::filesystem::create_directory(folder)) TRY(write_planted_model(folder));
+    return folder.string();
+  }
   const std::string path = fmt::format("{}/{}.json", folder_, model);
   std::ofstream file(path);
   file << (model == "dense" ? kDense : kExperts);

@@ -20,7 +20,8 @@ struct EmulatedMachine {
 };
 
 struct EmulatedCluster {
-  std::string_view model;  // "dense" or "experts"
+  std::string_view
+      model;  // "dense", "experts", or "drafts" with a draft layer that is always right
   std::vector<EmulatedMachine> machines;
   int delay_us = 0;   // of each message
   double gbit_s = 0;  // 0: as fast as this machine's memory
@@ -33,7 +34,8 @@ std::string emulated_devices(std::span<const EmulatedMachine> machines);
 // "0.4, 0.4 and 0.2 GB/s, 300 us, 0.05 Gbit/s"
 std::string cluster_text(const EmulatedCluster& cluster);
 
-// The models' configs, in a temporary folder that exists while workers may read them.
+// The models' configs, and the weights of one, in a temporary folder that exists while workers may
+// read them.
 class EmulatedModels {
  public:
   static Result<EmulatedModels> make();

@@ -22,6 +22,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kContext = 64;
+constexpr int kDraftedTokens = 192, kDraftedContext = 256;
 constexpr int kPlacementExchangeRounds = 2'000;
 constexpr int kPairsProbed = 6;  // at least
 // As good as the best: the allowed loss of a choice, and the allowed error of a prediction.
@@ -36,6 +37,9 @@ struct PlacementSubject {
   ModelFacts facts;
   PlanRequest request{.limits = {.context = kContext}, .prompt_tokens = 1};
 
+  bool has_drafts() const { return facts.config.has_draft_layer(); }
+  // The number of guesses that pays must be found first.
+  int new_tokens() const { return has_drafts() ? kDraftedTokens : flags.new_tokens; }
   int hidden() const { return facts.config.hidden; }
 };
 
@@ -47,7 +51,8 @@ struct EmulatedGroup {
 };
 
 Result<std::vector<double>> measure_placement(const PlacementSubject& subject,
-                                              const std::vector<EmulatedGroup>& wishes) {
+                                              const std::vector<EmulatedGroup>& wishes,
+                                              bool has_drafts = false) {
   std::vector<std::unique_ptr<GroupSupervisor>> groups;
   std::vector<ModelService*> models;
   for (const EmulatedGroup& wish : wishes) {
@@ -59,14 +64,15 @@ Result<std::vector<double>> measure_placement(const PlacementSubject& subject,
     spec.link.delay_us = subject.cluster.delay_us;
     spec.link.gbit_s = subject.cluster.gbit_s;
     spec.threads = 1;
-    spec.context = kContext;
+    spec.context = subject.request.limits.context;
+    spec.draft_layer = has_drafts;
     spec.device = emulated_devices(wish.machines);
     groups.push_back(TRY(start_group(options)));
     models.push_back(groups.back().get());
   }
   ModelBenchFlags bench;
   bench.prompt_tokens = 1;
-  bench.new_tokens = subject.flags.new_tokens;
+  bench.new_tokens = subject.new_tokens();
   bench.repetitions = subject.flags.repetitions;
   std::vector<double> token_us;
   for (const ModelTimes& times : TRY(measure_in_turn(models, bench))) {
@@ -157,6 +163,32 @@ EmulatedGroup group_of(const PlacementSubject& subject, const PlacedGroup& place
   return group;
 }
 
+// With a draft layer that is always right, of placements that use it.
+Status add_measured_drafts(const PlacementSubject& subject,
+                           const std::vector<PlannedPlacement>& plans,
+                           const std::vector<EmulatedGroup>& groups, JsonArray& placements) {
+  std::vector<EmulatedGroup> drafting;
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i].draft_tok_s == 0) continue;
+    drafting.push_back(groups[i]);
+    numbers.push_back(i);
+  }
+  const std::vector<double> token_us = TRY(measure_placement(subject, drafting, true));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    JsonObject& placement = placements[numbers[i]].as_object();
+    const double measured = 1e6 / token_us[i], predicted = plans[numbers[i]].draft_tok_s;
+    const double gain = measured / placement.at("measured_tok_s").to_number<double>();
+    const double predicted_gain = predicted / plans[numbers[i]].decode_tok_s;
+    placement["predicted_draft_tok_s"] = predicted;
+    placement["measured_draft_tok_s"] = measured;
+    placement["predicted_speed_up"] = predicted_gain;
+    placement["measured_speed_up"] = gain;
+    placement["speed_up_error"] = predicted_gain / gain - 1;
+  }
+  return Ok{};
+}
+
 Json measured_placement_json(const PlannedPlacement& plan, double token_us) {
   JsonArray machines, shares;
   for (const PlacedGroup::Rank& rank : plan.placement.groups.front().ranks) {
@@ -196,6 +228,7 @@ Result<Json> bench_cluster(const PlacementSubject& subject) {
     placements.push_back(measured_placement_json(plans[i], token_us[i]));
     worst = std::max(worst, std::abs(plans[i].short_tok_s * token_us[i] / 1e6 - 1));
   }
+  if (subject.has_drafts()) TRY(add_measured_drafts(subject, plans, groups, placements));
   const double best_us = *std::min_element(token_us.begin(), token_us.end());
   return Json(JsonObject{{"cluster", cluster_text(subject.cluster)},
                          {"model", subject.cluster.model},
@@ -241,8 +274,15 @@ Result<Json> bench_placement(const PlacementBenchFlags& flags) {
   for (size_t number = chosen.first; number <= chosen.last; ++number) {
     const EmulatedCluster& cluster = emulated_clusters()[number - 1];
     const std::string model = TRY(models.name_of(cluster.model));
-    const ModelFacts facts = TRY(model_facts(TRY(open_model(model))));
-    const PlacementSubject subject{flags, cluster, model, facts};
+    OpenedModel opened = TRY(open_model(model));
+    const bool has_drafts = opened.config.predicting_layers > 0;
+    if (has_drafts) use_draft_layer(opened);
+    const ModelFacts facts = TRY(model_facts(opened));
+    PlacementSubject subject{flags, cluster, model, facts};
+    if (has_drafts) {
+      subject.request.limits.context = kDraftedContext;
+      subject.request.draft_right = 1;
+    }
     Json row = TRY(bench_cluster(subject));
     const double error = find(row, "worst_error")->to_number<double>();
     worst = std::max(worst, error);
@@ -282,6 +322,13 @@ void print_placement_bench(const Json& result) {
           fmt::format("   {:<18} {:<32} predicted {:>7.2f} measured {:>7.2f} tok/s {:>+6.1f} %",
                       text(placement, "kind"), ranks, number(placement, "predicted_tok_s"),
                       number(placement, "measured_tok_s"), 100 * number(placement, "error")));
+      if (!find(placement, "measured_speed_up")) continue;
+      print_line(fmt::format(
+          "   {:<51} predicted {:>7.2f} measured {:>7.2f} tok/s; {:.2f} x, measured {:.2f} x "
+          "{:>+6.1f} %",
+          "with guesses that are right", number(placement, "predicted_draft_tok_s"),
+          number(placement, "measured_draft_tok_s"), number(placement, "predicted_speed_up"),
+          number(placement, "measured_speed_up"), 100 * number(placement, "speed_up_error")));
     }
   }
   print_line(fmt::format(
