@@ -21,7 +21,8 @@ namespace {
 
 // Architectures with differences, by name.
 constexpr std::string_view kDeepseek = "deepseek2", kGptOss = "gpt-oss", kGlm4Moe = "glm4moe",
-                           kQwen3Moe = "qwen3moe", kLlama = "llama", kMistral = "mistral3";
+                           kQwen3Moe = "qwen3moe", kLlama = "llama", kMistral = "mistral3",
+                           kMiniMax = "minimax-m2";
 
 // The values of "<architecture>.expert_gating_func".
 constexpr int64_t kGatingSoftmax = 1, kGatingSigmoid = 2;
@@ -94,9 +95,10 @@ Status ConfigWriter::write_sizes() {
   if (predicting > 0) json_["num_nextn_predict_layers"] = predicting;
   TRY(copy("hidden_size", "embedding_length"));
   TRY(copy("max_position_embeddings", "context_length"));
-  // In Hugging Face's gpt-oss it is an expert's; qwen3moe has no dense layers that would use it.
+  // In Hugging Face's gpt-oss and MiniMax M2 it is an expert's; qwen3moe has no dense layers that
+  // would use it.
   const int64_t dense = TRY(fields_.integer("feed_forward_length")).value_or(0);
-  const bool is_of_experts = is(kGptOss) || (is(kQwen3Moe) && dense == 0);
+  const bool is_of_experts = is(kGptOss) || is(kMiniMax) || (is(kQwen3Moe) && dense == 0);
   TRY(copy("intermediate_size",
            is_of_experts ? "expert_feed_forward_length" : "feed_forward_length"));
   const auto epsilon = TRY(fields_.number("attention.layer_norm_rms_epsilon"));
@@ -157,21 +159,24 @@ Status ConfigWriter::write_latent() {
 
 Status ConfigWriter::write_experts() {
   const int64_t count = TRY(fields_.integer("expert_count")).value_or(0);
-  const bool has_experts = is(kDeepseek) || is(kGptOss) || is(kGlm4Moe) || is(kQwen3Moe);
+  const bool has_experts =
+      is(kDeepseek) || is(kGptOss) || is(kGlm4Moe) || is(kQwen3Moe) || is(kMiniMax);
   if (!has_experts) {
     if (count == 0) return Ok{};
     return unsupported(
         fmt::format("experts in the architecture \"{}\" are not supported", architecture_.name));
   }
   const bool is_shared_kind = is(kDeepseek) || is(kGlm4Moe);
-  const std::string_view count_name =
-      is_shared_kind ? "n_routed_experts" : (is(kGptOss) ? "num_local_experts" : "num_experts");
+  const std::string_view count_name = is_shared_kind                ? "n_routed_experts"
+                                      : is(kGptOss) || is(kMiniMax) ? "num_local_experts"
+                                                                    : "num_experts";
   TRY(copy(count_name, "expert_count"));
   TRY(copy("num_experts_per_tok", "expert_used_count"));
   if (is(kGptOss)) return Ok{};
   TRY(copy("moe_intermediate_size", "expert_feed_forward_length"));
   TRY(check_gating());
   if (is_shared_kind) return write_shared_experts();
+  if (is(kMiniMax)) return Ok{};
   // Not written for qwen3moe, but true for all published ones.
   json_["norm_topk_prob"] = TRY(fields_.boolean("expert_weights_norm")).value_or(true);
   return Ok{};
@@ -202,9 +207,9 @@ Status ConfigWriter::write_expert_groups(int64_t count) {
 }
 
 Status ConfigWriter::check_gating() {
-  const int64_t otherwise = is(kGlm4Moe) ? kGatingSigmoid : kGatingSoftmax;
+  const int64_t otherwise = is(kGlm4Moe) || is(kMiniMax) ? kGatingSigmoid : kGatingSoftmax;
   const int64_t gating = TRY(fields_.integer("expert_gating_func")).value_or(otherwise);
-  const bool is_sigmoid = is(kGlm4Moe) || is(kDeepseek);
+  const bool is_sigmoid = is(kGlm4Moe) || is(kDeepseek) || is(kMiniMax);
   const bool is_known = gating == (is_sigmoid ? kGatingSigmoid : kGatingSoftmax);
   // No converter writes 0; as in llama.cpp it means that the key is missing.
   if (is_known || (gating == 0 && !is(kDeepseek))) {

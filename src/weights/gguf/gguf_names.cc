@@ -15,6 +15,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "deepseek2", .hugging_face = "DeepseekV3ForCausalLM"},
     {.name = "gpt-oss", .hugging_face = "GptOssForCausalLM"},
     {.name = "glm4moe", .hugging_face = "Glm4MoeForCausalLM"},
+    {.name = "minimax-m2", .hugging_face = "MiniMaxM2ForCausalLM"},
 };
 
 struct TensorName {
@@ -61,13 +62,18 @@ constexpr TensorName kLayerNames[] = {
     {"mlp.experts.gate_proj", "ffn_gate_exps", true},
     {"mlp.experts.up_proj", "ffn_up_exps", true},
     {"mlp.experts.down_proj", "ffn_down_exps", true},
+    {"block_sparse_moe.gate", "ffn_gate_inp"},
+    {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"},
+    {"block_sparse_moe.experts.w1", "ffn_gate_exps", true},
+    {"block_sparse_moe.experts.w3", "ffn_up_exps", true},
+    {"block_sparse_moe.experts.w2", "ffn_down_exps", true},
     {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
     {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
     {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
 };
 
 constexpr std::string_view kLayerPrefix = "model.layers.";
-constexpr std::string_view kExpertPrefix = "mlp.experts.";
+constexpr std::string_view kExpertPrefixes[] = {"mlp.experts.", "block_sparse_moe.experts."};
 
 bool take_prefix(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
@@ -110,10 +116,12 @@ std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index) {
   if (!layer) return {};
 
   std::string stem(name);
-  if (std::string_view of_expert = name; take_prefix(of_expert, kExpertPrefix)) {
+  for (const std::string_view prefix : kExpertPrefixes) {
+    std::string_view of_expert = name;
+    if (!take_prefix(of_expert, prefix)) continue;
     if (const auto expert = take_number(of_expert)) {
       stack_index = *expert;
-      stem = std::string(kExpertPrefix) + std::string(of_expert);
+      stem = std::string(prefix) + std::string(of_expert);
     }
   }
   std::string ending;
