@@ -65,8 +65,8 @@ struct GgufCase {
   bool splits_latent = false;   // attn_k_b and attn_v_b instead of attn_kv_b
   bool is_gpt_oss = false;
   bool has_post_norm = false;  // post_attention_norm instead of ffn_norm
-  // To which it is rounded, if not in turn: with others two experts of a token score so nearly alike
-  // that activations in 8 bits change the choice.
+  // To which it is rounded, if not in turn: with others two experts of a token score so nearly
+  // alike that activations in 8 bits change the choice.
   std::array<uint32_t, 2> types{};
 };
 
