@@ -121,6 +121,8 @@ TEST_CASE("what is wrong with n-grams, mixed streams and blocks is told by its k
       {"ngram_size", 9, "\"ngram_size\" is 9"},
       {"heads_per_ngram", 40, "80 heads of n-grams"},
       {"ple_embed_dim", 2561, "16 heads of n-grams, \"ple_embed_dim\" 2561"},
+      {"ple_embed_dim", 1 << 17, "\"ple_embed_dim\" is 131072"},
+      {"hidden_size", 1 << 18, "9 past inputs of 1048576 columns of n-grams"},
       {"ple_conv_kernel_size", 9, "\"ple_conv_kernel_size\" is 9"},
       {"split_ngram_parts", 7, "rows of n-grams in 7 parts are not supported"},
       {"split_ngram_parts", 4096, "\"split_ngram_parts\" is 4096"},

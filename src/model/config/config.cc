@@ -187,6 +187,7 @@ Result<int> read_ffn(const Json& file, const Architecture& architecture) {
 
 // The draft layer of Qwen3.8-Flash-Next has constants of its own.
 Status check_draft_constants(const Json& file, const ModelConfig& config) {
+  if (!config.architecture->indexes_blocks || config.predicting_layers == 0) return Ok{};
   if (TRY(get_bool(file, "mtp_use_dedicated_embeddings")).value_or(false)) {
     return unsupported("\"mtp_use_dedicated_embeddings\": true is not supported");
   }

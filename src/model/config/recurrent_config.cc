@@ -17,6 +17,9 @@ constexpr int64_t kTapsMax = 8;
 constexpr int kNgramHeadsMax = 64;
 constexpr int kNgramSizeMax = 8;
 constexpr int kNgramPartsMax = 1024;
+// Published models have rows of 2,560 numbers together, and a state of 92,160.
+constexpr int kNgramColumnsMax = 1 << 16;
+constexpr int64_t kNgramStateMax = 1 << 22;
 // Published models have 20 million rows of a head, and 320 million in all.
 constexpr int64_t kHeadRowsMax = int64_t{1} << 28;
 constexpr int64_t kPartRowsMax = int64_t{1} << 30;
@@ -145,7 +148,7 @@ Status read_ngrams(const Json& file, ModelConfig& config) {
   if (ngrams.size < 2) return corrupt("\"ngram_size\" must be at least 2");
   const int of_length = TRY(size_or(file, "heads_per_ngram", std::nullopt, kNgramHeadsMax));
   ngrams.heads = (ngrams.size - 1) * of_length;
-  const int columns = TRY(size_or(file, "ple_embed_dim", std::nullopt));
+  const int columns = TRY(size_or(file, "ple_embed_dim", std::nullopt, kNgramColumnsMax));
   if (ngrams.heads > kNgramHeadsMax || columns % ngrams.heads != 0) {
     return unsupported(
         fmt::format("{} heads of n-grams, \"ple_embed_dim\" {}: at most {} heads, "
@@ -154,6 +157,11 @@ Status read_ngrams(const Json& file, ModelConfig& config) {
   }
   ngrams.row = columns / ngrams.heads;
   ngrams.taps = TRY(size_or(file, "ple_conv_kernel_size", std::nullopt, kTapsMax));
+  const int64_t channels = int64_t{config.streams.count} * config.hidden;
+  if (ngrams.past() * channels > kNgramStateMax) {
+    return unsupported(fmt::format("{} past inputs of {} columns of n-grams are not supported",
+                                   ngrams.past(), channels));
+  }
   ngrams.parts = TRY(size_or(file, "split_ngram_parts", 1, kNgramPartsMax));
   ngrams.base = TRY(size_or(file, "ngram_vocab_size_base", std::nullopt, kHeadRowsMax));
   const int64_t unit = TRY(size_or(file, "make_ngram_vocab_size_divisible_by", 1));

@@ -31,7 +31,7 @@ enum class WeightClass {
 };
 inline constexpr int kWeightClassCount = 13;
 std::string_view weight_class_name(WeightClass weight_class);
-// Whether each rank of a stage has all of them, instead of a part.
+// Whether each rank of a stage reads all of them for a token, instead of a part.
 bool is_whole(WeightClass weight_class);
 
 struct WeightCount {

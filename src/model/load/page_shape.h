@@ -5,7 +5,8 @@
 //
 // A state of the recurrent layers has such a shape too. Its blocks are of one recurrent layer and
 // one key head of the delta rule: the head's past inputs of the convolutions of queries, keys and
-// values, then the states of its value heads, in floats. Pure functions.
+// values, then the states of its value heads, in floats. The state of n-grams comes first, as if it
+// were layers (model/forward/buffers.h). Pure functions.
 #pragma once
 
 #include <algorithm>
