@@ -95,8 +95,11 @@ class Planner {
     const std::string& name = module.parts[0];
     const int index = module.stack_index(0);
     if (module.is_vector) return TRY(source_.vector(name, index, module.rows)).dtype;
-    const StoredMatrix stored = TRY(source_.matrix(
-        {.name = name, .stack_index = index, .rows = module.rows, .columns = module.columns}));
+    const StoredMatrix stored = TRY(source_.matrix({.name = name,
+                                                    .stack_index = index,
+                                                    .rows = module.rows,
+                                                    .columns = module.columns,
+                                                    .row_end = 1}));
     const auto type = plain_element_type(stored);
     LOCKSTEP_CHECK(type);
     return *type;

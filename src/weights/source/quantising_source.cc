@@ -181,17 +181,21 @@ Result<StoredMatrix> QuantisingSource::quantise(const MatrixRequest& request,
                  error);
 }
 
-// For a quantised matrix that must not be: its values in BF16.
+// For a quantised matrix that must not be: the values of the rows that are wanted in BF16.
 Result<StoredMatrix> QuantisingSource::keep(const MatrixRequest& request) const {
   const StoredMatrix stored = TRY(source_->matrix(request));
   TRY(check_source(request.name, stored));
   if (plain_element_type(stored)) return stored;
   const auto columns = static_cast<size_t>(request.columns);
-  const auto elements = std::make_shared<std::vector<uint16_t>>();
+  const auto elements =
+      std::make_shared<std::vector<uint16_t>>(static_cast<size_t>(request.rows) * columns);
   std::vector<float> row(columns);
-  for (int i = 0; i < request.rows; ++i) {
+  const int end = request.row_end > 0 ? request.row_end : request.rows;
+  for (int i = request.row_begin; i < end; ++i) {
     read_row(stored, i, 0, row);
-    for (const float value : row) elements->push_back(bf16_of(value));
+    std::transform(row.begin(), row.end(),
+                   elements->begin() + static_cast<ptrdiff_t>(static_cast<size_t>(i) * columns),
+                   bf16_of);
   }
   StoredMatrix plain;
   plain.rows = request.rows;
