@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -311,22 +312,17 @@ int check_all() {
                              .sampling = sampling,
                              .has_draft_layer = true});
       }
-      is_fine &= run_case({.name = "compressed attention",
-                           .link = link,
-                           .ranks = ranks,
-                           .threads = 1,
-                           .has_prompt = true,
-                           .sampling = greedy,
-                           .has_draft_layer = true,
-                           .golden = "deepseekv4-bf16"});
-      is_fine &= run_case({.name = "n-grams and chosen blocks",
-                           .link = link,
-                           .ranks = ranks,
-                           .threads = 1,
-                           .has_prompt = true,
-                           .sampling = greedy,
-                           .has_draft_layer = true,
-                           .golden = "qwen4exp-bf16"});
+      for (const auto& [name, golden] : {std::pair{"compressed attention", "deepseekv4-bf16"},
+                                         std::pair{"n-grams and chosen blocks", "qwen4exp-bf16"}}) {
+        is_fine &= run_case({.name = name,
+                             .link = link,
+                             .ranks = ranks,
+                             .threads = 1,
+                             .has_prompt = true,
+                             .sampling = greedy,
+                             .has_draft_layer = true,
+                             .golden = golden});
+      }
     }
   }
   std::filesystem::remove_all(folder);

@@ -25,6 +25,17 @@ struct Streams {
     return all;
   }
 
+  // With the columns that `define(c)` gives.
+  template <class Define>
+  std::vector<float> changed(Define define) const {
+    std::vector<float> all = values;
+    for (size_t c = 0; c < columns; ++c) {
+      const std::vector<float> column = define(c);
+      for (size_t s = 0; s < count; ++s) all[s * stride + c] = column[s];
+    }
+    return all;
+  }
+
   size_t count, columns, stride;
   std::vector<float> values;
 };
@@ -61,12 +72,9 @@ TEST_CASE("changed streams equal their definition") {
         Streams streams(random, count, columns);
         const std::vector<float> x = random.units(columns), post = random.units(count);
         const std::vector<float> mix = random.units(count * count);
-        std::vector<float> expected = streams.values;
-        for (size_t c = 0; c < columns; ++c) {
-          const std::vector<float> changed =
-              definition::changed_streams(streams.column(c), x[c], post.data(), mix.data());
-          for (size_t s = 0; s < count; ++s) expected[s * streams.stride + c] = changed[s];
-        }
+        const std::vector<float> expected = streams.changed([&](size_t c) {
+          return definition::changed_streams(streams.column(c), x[c], post.data(), mix.data());
+        });
         table->update_streams(x.data(), post.data(), mix.data(), static_cast<int32_t>(count),
                               columns, streams.values.data(), streams.stride);
         CHECK(first_difference(streams.values, expected) == -1);
@@ -83,12 +91,9 @@ TEST_CASE("streams that get a part of x equal their definition") {
       for (const size_t columns : kColumnCounts) {
         Streams streams(random, count, columns);
         const std::vector<float> x = random.units(columns), post = random.units(count);
-        std::vector<float> expected = streams.values;
-        for (size_t c = 0; c < columns; ++c) {
-          const std::vector<float> changed =
-              definition::injected_streams(streams.column(c), x[c], post.data());
-          for (size_t s = 0; s < count; ++s) expected[s * streams.stride + c] = changed[s];
-        }
+        const std::vector<float> expected = streams.changed([&](size_t c) {
+          return definition::injected_streams(streams.column(c), x[c], post.data());
+        });
         table->inject_streams(x.data(), post.data(), static_cast<int32_t>(count), columns,
                               streams.values.data(), streams.stride);
         CHECK(first_difference(streams.values, expected) == -1);

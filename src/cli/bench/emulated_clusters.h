@@ -20,8 +20,7 @@ struct EmulatedMachine {
 };
 
 struct EmulatedCluster {
-  std::string_view
-      model;  // "dense", "experts", or "drafts" with a draft layer that is always right
+  std::string_view model;  // "dense", "experts", or "drafts": its draft layer is always right
   std::vector<EmulatedMachine> machines;
   int delay_us = 0;   // of each message
   double gbit_s = 0;  // 0: as fast as this machine's memory

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 struct PlacementBenchFlags {
-  std::string clusters;  // "1..12", "4"; empty: all
+  std::string clusters;  // "4", "1..12"; empty: all
   int new_tokens = 6;
   int repetitions = 5;
 };

@@ -205,6 +205,7 @@ class CpuDevice : public Device {
   void run(const RotatePairs& op);
   void run(const HeadMatmul& op);
   void run(const StoreKv& op);
+  void store(const StoreKvArgs& args, int tokens, size_t cost);
   void run(const Attention& op);
   void run(const AddBias& op);
   void run(const ScaleRows& op);
@@ -239,7 +240,6 @@ class CpuDevice : public Device {
   void run(const UpdateStreams& op);
   void run(const InjectStreams& op);
   void run(const MatchStreams& op);
-  void store(const StoreKvArgs& args, int tokens, size_t cost);
   // In cpu_device_compressed.cc.
   void run(const StoreRows& op);
   void run(const Compress& op);

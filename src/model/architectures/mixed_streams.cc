@@ -92,7 +92,6 @@ constexpr Architecture kQwen4Exp = {
     .lowers_norms = true,
     .normalises_chosen = true,
     .has_streams = true,
-    .weighs_last_streams = true,
     .drafts_streams = true,
     .mixes_streams = true,
     .indexes_blocks = true,

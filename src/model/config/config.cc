@@ -169,8 +169,9 @@ Status read_streams(const Json& file, ModelConfig& config) {
     config.streams.rounds = TRY(size_or(file, "hc_sinkhorn_iters", std::nullopt, kStreamRoundsMax));
     config.streams.epsilon = static_cast<float>(TRY(positive(file, "hc_eps", std::nullopt)));
   }
-  if (config.streams.count == 1)
+  if (config.streams.count == 1) {
     return unsupported(fmt::format("\"{}\": 1 is not supported", count));
+  }
   if (int64_t{config.streams.count} * config.hidden <= kSizeMax) return Ok{};
   return corrupt(fmt::format("{} residual streams of {} columns are too large",
                              config.streams.count, config.hidden));

@@ -210,7 +210,9 @@ struct ModelConfig {
   // and what it is between two stages.
   int layer_inputs() const { return layers * layer_input; }
   int embedded() const { return hidden + layer_inputs(); }
-  int passed() const { return streams.count * hidden + layer_inputs(); }
+  int passed() const { return stream_columns() + layer_inputs(); }
+  // The residual streams of a token lie side by side.
+  int stream_columns() const { return streams.count * hidden; }
   const LayerTraits& layer(int index) const { return traits[static_cast<size_t>(index)]; }
   // The rows of the table that a layer is made from.
   const LayerKind& kind(int index) const {

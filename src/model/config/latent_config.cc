@@ -9,6 +9,17 @@
 namespace lockstep {
 namespace {
 
+// Their keys begin with `prefix`.
+Status read_index_heads(const Json& file, std::string_view prefix, IndexerConfig& indexer,
+                        int64_t head_dim_max = kSizeMax) {
+  indexer.heads = TRY(size_or(file, fmt::format("{}_n_heads", prefix), std::nullopt));
+  indexer.head_dim =
+      TRY(size_or(file, fmt::format("{}_head_dim", prefix), std::nullopt, head_dim_max));
+  if (int64_t{indexer.heads} * indexer.head_dim <= kSizeMax) return Ok{};
+  return corrupt(fmt::format("{} indexer heads of {} elements are too large", indexer.heads,
+                             indexer.head_dim));
+}
+
 // Files that lack the list may describe it by a rule, which is not read.
 Status refuse_indexer_rules(const Json& file) {
   const int64_t frequency = TRY(get_int(file, "index_topk_freq")).value_or(1);
@@ -124,16 +135,11 @@ Status read_chooser(const Json& file, ModelConfig& config) {
   const std::vector<int>& pools = config.pools;
   if (std::find(pools.begin(), pools.end(), kChoosingPool) == pools.end()) return Ok{};
   IndexerConfig& indexer = config.indexer;
-  indexer.heads = TRY(size_or(file, "index_n_heads", std::nullopt));
-  indexer.head_dim = TRY(size_or(file, "index_head_dim", std::nullopt));
+  TRY(read_index_heads(file, "index", indexer));
   indexer.pool = kChoosingPool;
   indexer.chosen = TRY(size_or(file, "index_topk", std::nullopt)) * kChoosingPool;
   indexer.rope = config.latent.rope;
   indexer.rotates_pairs = true;
-  if (int64_t{indexer.heads} * indexer.head_dim > kSizeMax) {
-    return corrupt(fmt::format("{} indexer heads of {} elements are too large", indexer.heads,
-                               indexer.head_dim));
-  }
   if (indexer.head_dim >= config.latent.rope) return Ok{};
   return corrupt(
       fmt::format("\"index_head_dim\" is {}, it must be at least \"qk_rope_head_dim\", which is {}",
@@ -202,14 +208,9 @@ Status read_indexer(const Json& file, ModelConfig& config) {
     return unsupported("an indexer without \"q_lora_rank\" is not supported");
   }
   IndexerConfig& indexer = config.indexer;
-  indexer.heads = TRY(size_or(file, "index_n_heads", std::nullopt));
-  indexer.head_dim = TRY(size_or(file, "index_head_dim", std::nullopt));
+  TRY(read_index_heads(file, "index", indexer));
   indexer.chosen = TRY(size_or(file, "index_topk", std::nullopt));
   indexer.rope = latent.rope;
-  if (int64_t{indexer.heads} * indexer.head_dim > kSizeMax) {
-    return corrupt(fmt::format("{} indexer heads of {} elements are too large", indexer.heads,
-                               indexer.head_dim));
-  }
   if (indexer.head_dim < latent.rope) {
     return corrupt(fmt::format(
         "\"index_head_dim\" is {}, it must be at least \"qk_rope_head_dim\", which is {}",
@@ -229,8 +230,7 @@ Status read_indexer(const Json& file, ModelConfig& config) {
 Status read_block_index(const Json& file, ModelConfig& config) {
   if (!config.architecture->indexes_blocks) return Ok{};
   IndexerConfig& indexer = config.indexer;
-  indexer.heads = TRY(size_or(file, "indexer_n_heads", std::nullopt));
-  indexer.head_dim = TRY(size_or(file, "indexer_head_dim", std::nullopt, kHeadDimMax));
+  TRY(read_index_heads(file, "indexer", indexer, kHeadDimMax));
   indexer.pool = TRY(size_or(file, "indexer_compress_ratio", std::nullopt, kPagePositions));
   indexer.rope = config.rotary_dims;
   const int budget = TRY(size_or(file, "indexer_budget", std::nullopt));
@@ -245,10 +245,6 @@ Status read_block_index(const Json& file, ModelConfig& config) {
                     budget, indexer.pool));
   }
   indexer.chosen = budget - budget % indexer.pool;
-  if (int64_t{indexer.heads} * indexer.head_dim > kSizeMax) {
-    return corrupt(fmt::format("{} indexer heads of {} elements are too large", indexer.heads,
-                               indexer.head_dim));
-  }
   if (indexer.head_dim < indexer.rope) {
     return corrupt(fmt::format("\"indexer_head_dim\" is {}, but {} dimensions turn",
                                indexer.head_dim, indexer.rope));

@@ -451,9 +451,8 @@ Result<RecurrentBuffer> allocate_recurrent(const ModelMemory& memory, Device& de
   }
   if (has_ngrams(memory.config, memory.layers)) {
     states.ngrams.offset = states.stride;
-    const int channels = memory.config.streams.count * memory.config.hidden;
-    states.stride +=
-        static_cast<size_t>(memory.config.ngrams->past()) * static_cast<size_t>(channels);
+    states.stride += static_cast<size_t>(memory.config.ngrams->past()) *
+                     static_cast<size_t>(memory.config.stream_columns());
   }
   const uint64_t of_sequence = states.stride * Slice::kElementBytes;
   if (of_sequence > kRecurrentBytesMax) {
@@ -476,7 +475,7 @@ bool has_ngrams(const ModelConfig& config, Range layers) {
 
 int ngram_blocks(const ModelConfig& config) {
   if (!config.ngrams) return 0;
-  const auto channels = static_cast<size_t>(config.streams.count * config.hidden);
+  const auto channels = static_cast<size_t>(config.stream_columns());
   const size_t block = config.delta->state_elements(1);
   return static_cast<int>((config.ngrams->state_elements(channels) + block - 1) / block);
 }

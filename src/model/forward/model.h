@@ -323,7 +323,7 @@ class Model {
   // The rows of n-grams of a batch, (tokens, heads).
   struct ListedNgrams {
     std::vector<int64_t> rows;
-    std::vector<int32_t> order;   // of rows, by the parts of the table
+    std::vector<int32_t> order;   // indices of rows, by row
     std::vector<int32_t> places;  // in the exchange buffer
     std::vector<int32_t> own;     // this rank's rows, in this order
     std::vector<size_t> ends;     // of each part among them

@@ -183,9 +183,7 @@ void Model::mix(int layer, const BatchHalf& half) {
   const bool is_latent = traits.is_latent();
   const Range heads = cut_.heads(rank_);
   const int stride = pages.kv_heads * pages.head_dim;
-  if (traits.state.has_key_rows) {
-    store_key_rows(layer, half);
-  } else if (traits.has_state()) {
+  if (traits.has_state() && !traits.state.has_key_rows) {
     device_.queue(StoreKv{.pages = stored,
                           .keys = is_latent ? half.kv_latent : half.key,
                           .values = is_latent ? half.kv_latent : half.value,
@@ -196,6 +194,7 @@ void Model::mix(int layer, const BatchHalf& half) {
                           .tokens = half.tokens});
   }
   if (traits.state.has_key_rows) {
+    store_key_rows(layer, half);
     store_block_index(layer, half);
   } else if (traits.has_index()) {
     store_index_key(layer, half);

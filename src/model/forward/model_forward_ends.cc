@@ -115,7 +115,7 @@ ModelOutputs Model::outputs(const Batch& batch) {
 // The hidden state, and the inputs of layers, are copied to the exchange buffer, which the host can
 // access.
 void Model::pass_on(int tokens) {
-  const int columns = config_.streams.count * config_.hidden;
+  const int columns = config_.stream_columns();
   copy(buffers_.hidden, tokens, columns, {buffers_.sum, 0});
   if (config_.layer_input == 0) return;
   const auto hidden = static_cast<size_t>(tokens) * static_cast<size_t>(columns);
@@ -129,7 +129,7 @@ void Model::copy(Slice from, int tokens, int columns, Slice to) {
 
 void Model::receive(std::span<const float> passed, size_t tokens) {
   LOCKSTEP_CHECK(passed.size() == tokens * static_cast<size_t>(config_.passed()));
-  const size_t hidden = tokens * static_cast<size_t>(config_.streams.count * config_.hidden);
+  const size_t hidden = tokens * static_cast<size_t>(config_.stream_columns());
   device_.write(buffers_.hidden, std::as_bytes(passed.first(hidden)));
   if (config_.layer_input > 0) {
     device_.write(buffers_.layer_inputs, std::as_bytes(passed.subspan(hidden)));

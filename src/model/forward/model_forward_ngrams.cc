@@ -3,6 +3,7 @@
 // with the embeddings; every rank computes the rest. Source: NgramConfig in
 // model/ngrams/ngram_config.h.
 #include <algorithm>
+#include <numeric>
 
 #include "model/forward/model.h"
 
@@ -42,13 +43,13 @@ void Model::list_ngrams(const Batch& batch) {
     std::copy_backward(from, from + before - 1, to + before);  // may be the same place
     to[0] = batch.tokens[i];
   }
-  // By the parts of the table.
+  // So that those of each part of the table are together; equal ones keep their order on all ranks.
   ngrams_.order.resize(ngrams_.rows.size());
-  for (size_t i = 0; i < ngrams_.order.size(); ++i) ngrams_.order[i] = static_cast<int32_t>(i);
+  std::iota(ngrams_.order.begin(), ngrams_.order.end(), 0);
   std::sort(ngrams_.order.begin(), ngrams_.order.end(), [&](int32_t a, int32_t b) {
-    const int64_t part_a = ngrams_.rows[static_cast<size_t>(a)] / ngrams.part_rows;
-    const int64_t part_b = ngrams_.rows[static_cast<size_t>(b)] / ngrams.part_rows;
-    return part_a != part_b ? part_a < part_b : a < b;
+    const int64_t row_a = ngrams_.rows[static_cast<size_t>(a)];
+    const int64_t row_b = ngrams_.rows[static_cast<size_t>(b)];
+    return row_a != row_b ? row_a < row_b : a < b;
   });
   ngrams_.places.assign(ngrams_.rows.size(), 0);
   ngrams_.own.clear();
@@ -115,7 +116,7 @@ void Model::gather_ngrams(int tokens, int unit) {
 void Model::add_ngrams(int layer, BatchHalf& half) {
   add_sum(half);
   const LayerWeights& weights = layer_weights(layer);
-  const int streams = config_.streams.count, channels = streams * config_.hidden;
+  const int streams = config_.streams.count, channels = config_.stream_columns();
   device_.queue(Matmul{half.ngram_embedded,
                        half.tokens,
                        {{weights.matrix(Role::kNgramKey), half.ngram_keys},

@@ -17,7 +17,7 @@ void Model::repeat_in_streams(Slice rows, int tokens, Slice to) {
                               .count = tokens,
                               .columns = config_.hidden,
                               .output = to,
-                              .output_stride = config_.streams.count * config_.hidden});
+                              .output_stride = config_.stream_columns()});
     to.offset += static_cast<size_t>(config_.hidden);
   }
 }
@@ -36,7 +36,7 @@ void Model::gate_streams(const LayerWeights& weights, const GateRoles& roles, in
   device_.queue(RmsNorm{.x = at.hidden,
                         .weight = at.ones,
                         .tokens = tokens,
-                        .columns = streams.count * config_.hidden,
+                        .columns = config_.stream_columns(),
                         .epsilon = config_.norm_epsilon,
                         .y = at.streams_normed});
   device_.queue(
@@ -86,7 +86,7 @@ struct Model::MixRoles {
 void Model::mix_streams(const LayerWeights& weights, const MixRoles& roles, int tokens,
                         const PassBuffers& at) {
   const StreamsConfig& streams = config_.streams;
-  const int columns = streams.count * config_.hidden;
+  const int columns = config_.stream_columns();
   norm_each_stream(weights.vector(roles.norm), tokens, at.hidden, at.streams_normed);
   Matmul down{at.streams_normed, tokens, {{weights.matrix(roles.down), at.streams_low}}};
   if (roles.inject) {

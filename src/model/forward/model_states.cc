@@ -109,7 +109,7 @@ void Model::reserve_ngram_state() {
 
 // Past inputs, and after them the last tokens, which floats hold exactly.
 std::pair<Slice, size_t> Model::place_of_ngrams(int32_t number) const {
-  const auto channels = static_cast<size_t>(config_.streams.count * config_.hidden);
+  const auto channels = static_cast<size_t>(config_.stream_columns());
   Slice place = recurrent_.ngrams;
   place.offset += static_cast<size_t>(number) * recurrent_.stride;
   return {place, static_cast<size_t>(config_.ngrams->past()) * channels};

@@ -207,7 +207,7 @@ Result<ModelSummary> summarise(const ModelConfig& config, const WeightSource* so
 uint64_t recurrent_bytes(const ModelConfig& config) {
   if (!config.delta) return 0;
   const auto layers = static_cast<uint64_t>(config.recurrent_layers(0, config.layers));
-  const auto channels = static_cast<size_t>(config.streams.count * config.hidden);
+  const auto channels = static_cast<size_t>(config.stream_columns());
   const size_t ngrams = config.ngrams ? config.ngrams->state_elements(channels) : 0;
   return (layers * config.delta->state_elements(config.delta->key_heads) + ngrams) * sizeof(float);
 }

@@ -182,7 +182,7 @@ Shape streams_shape_of(Role role, const ModelConfig& config) {
   switch (role) {
     case Role::kAttentionStreams:
     case Role::kFeedForwardStreams:
-      return {gates, streams * config.hidden};
+      return {gates, config.stream_columns()};
     case Role::kAttentionStreamsScale:
     case Role::kFeedForwardStreamsScale:
       return vector_of(3);
@@ -190,22 +190,22 @@ Shape streams_shape_of(Role role, const ModelConfig& config) {
     case Role::kFeedForwardStreamsBias:
       return vector_of(gates);
     case Role::kLastStreams:
-      return {streams, streams * config.hidden};
+      return {streams, config.stream_columns()};
     case Role::kAttentionStreamsDown:
     case Role::kFeedForwardStreamsDown:
     case Role::kLastStreamsDown:
-      return {config.streams.low_rank, streams * config.hidden};
+      return {config.streams.low_rank, config.stream_columns()};
     case Role::kAttentionStreamsUp:
     case Role::kFeedForwardStreamsUp:
     case Role::kLastStreamsUp:
-      return {streams * config.hidden, config.streams.low_rank};
+      return {config.stream_columns(), config.streams.low_rank};
     case Role::kAttentionStreamsInject:
     case Role::kFeedForwardStreamsInject:
-      return {streams, streams * config.hidden};
+      return {streams, config.stream_columns()};
     case Role::kAttentionStreamsNorm:
     case Role::kFeedForwardStreamsNorm:
     case Role::kLastStreamsNorm:
-      return vector_of(streams * config.hidden);
+      return vector_of(config.stream_columns());
     case Role::kLastStreamsScale:
       return vector_of(1);
     case Role::kLastStreamsBias:
@@ -218,7 +218,7 @@ Shape streams_shape_of(Role role, const ModelConfig& config) {
 
 Shape ngram_shape_of(Role role, const ModelConfig& config) {
   const NgramConfig& ngrams = *config.ngrams;
-  const int channels = config.streams.count * config.hidden;
+  const int channels = config.stream_columns();
   switch (role) {
     case Role::kNgramRows:
       return {ngrams.part_rows, ngrams.row};

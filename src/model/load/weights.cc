@@ -285,12 +285,7 @@ class Loader {
     for (size_t i = 0; i < rows.size(); ++i) {
       const WeightPart own{rows[i], part.columns};
       const StoredMatrix stored = TRY(find(weight, own));
-      const bool is_empty = own.elements() == 0;
-      place.delta_inputs[i] = TRY(pack(weight.name, {.stored = stored,
-                                                     .row_begin = own.rows.begin,
-                                                     .rows = is_empty ? 0 : own.rows.size(),
-                                                     .columns = own.columns.size(),
-                                                     .steps = one_leaf(own.columns.size())}));
+      place.delta_inputs[i] = TRY(pack_rows(weight, stored, own.rows));
       bytes += stored_bytes_of(stored, own.elements());
       give_back(stored);
     }
@@ -387,6 +382,15 @@ class Loader {
     return id;
   }
 
+  // Some rows of a matrix as one by itself.
+  Result<MatrixId> pack_rows(const Weight& weight, const StoredMatrix& stored, Range rows) {
+    return pack(weight.name, {.stored = stored,
+                              .row_begin = rows.begin,
+                              .rows = rows.size(),
+                              .columns = weight.columns,
+                              .steps = one_leaf(weight.columns)});
+  }
+
   // Each head has a matrix that maps its query to the latent's space and one that maps the latent
   // to its value. Both multiply the results of other matrices and are small: their activations are
   // not rounded a second time. They are stored like that, or in one matrix with the first one
@@ -442,11 +446,7 @@ class Loader {
     const StoredMatrix stored = TRY(find(weight, part));
     const int rows = config_.compressed->group_rank;
     for (int row = part.rows.begin; row < part.rows.end; row += rows) {
-      place.groups.push_back(TRY(pack(weight.name, {.stored = stored,
-                                                    .row_begin = row,
-                                                    .rows = rows,
-                                                    .columns = weight.columns,
-                                                    .steps = one_leaf(weight.columns)})));
+      place.groups.push_back(TRY(pack_rows(weight, stored, {row, row + rows})));
     }
     count(weight, stored_bytes_of(stored, part.elements()));
     give_back(stored);
@@ -456,20 +456,11 @@ class Loader {
   // The queries of an index and then its key, of which the latter is needed for every token.
   Status load_index(const Weight& weight, const WeightPart& part, LayerWeights& place) {
     const StoredMatrix stored = TRY(find(weight, part));
-    const IndexerConfig& indexer = config_.indexer;
-    const auto load = [&](Role role, int begin, int rows) -> Status {
-      const int columns = weight.columns;
-      place.matrices[static_cast<size_t>(role)] =
-          TRY(pack(weight.name, {.stored = stored,
-                                 .row_begin = begin,
-                                 .rows = rows,
-                                 .columns = columns,
-                                 .steps = one_leaf(columns)}));
-      return Ok{};
-    };
-    const int queries = indexer.heads * indexer.head_dim;
-    TRY(load(Role::kIndexQuery, 0, queries));
-    TRY(load(Role::kIndexKey, queries, indexer.head_dim));
+    const int queries = config_.indexer.heads * config_.indexer.head_dim;
+    place.matrices[static_cast<size_t>(Role::kIndexQuery)] =
+        TRY(pack_rows(weight, stored, {0, queries}));
+    place.matrices[static_cast<size_t>(Role::kIndexKey)] =
+        TRY(pack_rows(weight, stored, {queries, weight.rows}));
     count(weight, stored_bytes_of(stored, part.elements()));
     give_back(stored);
     return Ok{};

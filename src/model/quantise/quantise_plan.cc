@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/load/stored_forms.h"
 #include "model/load/weight_table.h"
 #include "model/load/weights.h"
 #include "model/quantise/quantising.h"
