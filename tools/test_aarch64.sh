@@ -1,9 +1,9 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Builds the kernels and their tests for AArch64 and runs them under qemu: NEON and the scalar code must give the
 # checksums that x86-64 gives (src/kernels/answers/fixed_answers.cc). Needs g++-aarch64-linux-gnu and qemu-user. KERNELS_CXX_AARCH64: another
 # compiler, with its flags, for the files of one instruction set, which use no C++ library (tools/test_macos.sh).
 # usage: tools/test_aarch64.sh [BUILD_FOLDER]
-set -eu
+set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$root/build/aarch64}
@@ -27,38 +27,41 @@ done
 
 flags="-std=c++20 -O2 -Wall -Wextra -Wno-missing-field-initializers -ffp-contract=off
   -DFMT_HEADER_ONLY -I$root/src -I$root/tests -isystem $build/include"
-sources="$root/src/kernels/*.cc $root/src/kernels/answers/*.cc $root/src/base/check.cc $root/src/base/threads/thread_team.cc
-  $root/src/base/machine/machine.cc
-  $root/src/base/machine/mac_system.cc $root/src/base/threads/wait.cc $root/tests/kernels/*_test.cc $root/tests/base/thread_team_test.cc
-  $root/tests/doctest_main.cc"
+sources=("$root"/src/kernels/*.cc "$root"/src/kernels/answers/*.cc "$root/src/base/check.cc"
+  "$root/src/base/threads/thread_team.cc" "$root/src/base/threads/wait.cc" "$root/src/base/machine/machine.cc"
+  "$root/src/base/machine/mac_system.cc" "$root"/tests/kernels/*_test.cc "$root/tests/base/thread_team_test.cc"
+  "$root/tests/doctest_main.cc")
 
 # A file is compiled again when anything in the two folders of the kernels is newer than its object.
-echo "test_aarch64: compiling with $($compiler --version | head -n 1)"
-objects=
-for source in $sources; do
-  object=$build/objects/$(echo "${source#"$root"/}" | tr / _).o
-  objects="$objects $object"
-  newer=
+object_of() { echo "$build/objects/$(echo "${1#"$root"/}" | tr / _).o"; }
+
+compile() { # compile SOURCE
+  local source="$1" object newer chosen="$compiler" extra=()
+  object=$(object_of "$source")
   if [ -f "$object" ]; then
     newer=$(find "$root/src/kernels" "$root/src/base" "$root/src/tensor" "$root/tests/kernels" \
-      "$source" "$0" -newer "$object" -type f | head -n 1)
-    [ -z "$newer" ] && continue
+      "$source" "$root/tools/test_aarch64.sh" -newer "$object" -type f | head -n 1)
+    [ -z "$newer" ] && return 0
   fi
   echo "  ${source#"$root"/}"
-  extra=
-  chosen=$compiler
   case $source in
     "$root"/src/kernels/isa_*.cc) chosen=$kernels_compiler ;;
   esac
   case $source in
-    */isa_neon_dotprod.cc) extra=-march=armv8.2-a+dotprod ;;  # as in src/CMakeLists.txt
-    */isa_neon_i8mm.cc) extra=-march=armv8.2-a+dotprod+i8mm ;;
+    */isa_neon_dotprod.cc) extra=(-march=armv8.2-a+dotprod) ;;  # as in src/CMakeLists.txt
+    */isa_neon_i8mm.cc) extra=(-march=armv8.2-a+dotprod+i8mm) ;;
   esac
   # shellcheck disable=SC2086
-  $chosen $flags $extra -c "$source" -o "$object"
-done
-# shellcheck disable=SC2086
-"$compiler" -static -pthread $objects -o "$build/kernels_test"
+  $chosen $flags "${extra[@]}" -c "$source" -o "$object"
+}
+
+echo "test_aarch64: compiling with $($compiler --version | head -n 1)"
+export -f object_of compile
+export root build compiler kernels_compiler flags
+printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -euc 'compile "$1"' compile
+objects=()
+for source in "${sources[@]}"; do objects+=("$(object_of "$source")"); done
+"$compiler" -static -pthread "${objects[@]}" -o "$build/kernels_test"
 
 echo "test_aarch64: running under $($emulator --version | head -n 1)"
 "$emulator" "$build/kernels_test"

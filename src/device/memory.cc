@@ -19,6 +19,14 @@ constexpr size_t kHugePageBytes = size_t{2} << 20;
 }  // namespace
 
 Result<DeviceMemory> DeviceMemory::allocate(size_t bytes) {
+  DeviceMemory memory = TRY(reserve(bytes));
+#ifdef MADV_HUGEPAGE
+  if (memory.bytes_ >= kHugePageBytes) madvise(memory.data_, memory.bytes_, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
+Result<DeviceMemory> DeviceMemory::reserve(size_t bytes) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t rounded = std::max(page, (bytes + page - 1) / page * page);
   int flags = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -31,22 +39,29 @@ Result<DeviceMemory> DeviceMemory::allocate(size_t bytes) {
                  fmt::format("the system could not allocate {:.1f} MiB of memory: {}",
                              static_cast<double>(rounded) / (1 << 20), std::strerror(errno))};
   }
-#ifdef MADV_HUGEPAGE
-  if (rounded >= kHugePageBytes) madvise(data, rounded, MADV_HUGEPAGE);
-#endif
-  return DeviceMemory(static_cast<std::byte*>(data), rounded);
+  return DeviceMemory(static_cast<std::byte*>(data), rounded, true);
+}
+
+DeviceMemory DeviceMemory::part_of(const DeviceMemory& whole, size_t offset, size_t bytes) {
+  LOCKSTEP_CHECK(offset <= whole.bytes_ && bytes <= whole.bytes_ - offset);
+  return DeviceMemory(whole.data_ + offset, bytes, false);
 }
 
 DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      owns_(std::exchange(other.owns_, false)) {}
 
 DeviceMemory::~DeviceMemory() {
-  if (data_) munmap(data_, bytes_);
+  if (owns_) munmap(data_, bytes_);
 }
 
-void DeviceMemory::set_accessible(bool accessible) const {
+void DeviceMemory::set_accessible(bool accessible) const { set_accessible(accessible, bytes_); }
+
+void DeviceMemory::set_accessible(bool accessible, size_t bytes) const {
+  LOCKSTEP_CHECK(bytes <= bytes_);
   const int protection = accessible ? PROT_READ | PROT_WRITE : PROT_NONE;
-  LOCKSTEP_CHECK(mprotect(data_, bytes_, protection) == 0);
+  LOCKSTEP_CHECK(mprotect(data_, bytes, protection) == 0);
 }
 
 }  // namespace lockstep

@@ -12,6 +12,10 @@ namespace lockstep {
 class DeviceMemory {
  public:
   static Result<DeviceMemory> allocate(size_t bytes);
+  // Without huge pages, for memory of which most will never be touched.
+  static Result<DeviceMemory> reserve(size_t bytes);
+  // A part of other memory, which must live as long. Bounds: multiples of the page size.
+  static DeviceMemory part_of(const DeviceMemory& whole, size_t offset, size_t bytes);
   DeviceMemory(DeviceMemory&& other) noexcept;
   DeviceMemory& operator=(DeviceMemory&&) = delete;
   ~DeviceMemory();
@@ -19,11 +23,15 @@ class DeviceMemory {
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   void set_accessible(bool accessible) const;
+  // Only the first `bytes`.
+  void set_accessible(bool accessible, size_t bytes) const;
 
  private:
-  DeviceMemory(std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
+  DeviceMemory(std::byte* data, size_t bytes, bool owns)
+      : data_(data), bytes_(bytes), owns_(owns) {}
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;  // a multiple of the page size
+  bool owns_ = false;
 };
 
 }  // namespace lockstep

@@ -258,12 +258,11 @@ double drafted_tokens_per_s(const GroupView& group, int positions, double right)
                   .positions = static_cast<double>(positions)};
     return fed_stage_time(group, stage, fed).total();
   };
-  double best = 0, tokens = 1, chance = 1;
+  double best = 0;
   for (int guesses = 0; guesses <= kLayerGuessesMax; ++guesses) {
     const double passes = std::max(1, guesses);  // also without guesses it sees each token
-    best = std::max(best, 1e6 * tokens / (time(model, 1 + guesses) + passes * time(layer, 1)));
-    chance *= right;
-    tokens += chance;
+    const double step_us = time(model, 1 + guesses) + passes * time(layer, 1);
+    best = std::max(best, 1e6 * expected_tokens(guesses, right) / step_us);
   }
   return best;
 }

@@ -39,6 +39,9 @@ TEST_CASE("a folder's name and stop ids are read") {
 TEST_CASE("a folder that is not a model is an error that says why") {
   CHECK(read_model_folder("/nowhere").error().message ==
         "there is no model folder or .gguf file /nowhere");
+  CHECK(read_model_folder("nowhere").error().message ==
+        "there is no model folder or .gguf file nowhere; write a model of the hub with its owner, "
+        "as Qwen/Qwen3-8B");
   const TemporaryModel model("tiny");
   const auto error_of = [](const std::filesystem::path& path) {
     return read_model_folder(path).error().message;

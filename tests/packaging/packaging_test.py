@@ -44,10 +44,11 @@ while [[ "$1" == --* ]]; do
 done
 MACHINES="$machines" exec "$@"
 """,
-    "lockstep": """echo "$MACHINES: $* token=${LOCKSTEP_TOKEN:-}" >>"$PLAYED_LOG"
+    # The log shows a node only when it can be told to end.
+    "lockstep": """[ "$1" != serve ] || trap 'echo "$MACHINES: ended" >>"$PLAYED_LOG"; exit 0' TERM
+echo "$MACHINES: $* token=${LOCKSTEP_TOKEN:-}" >>"$PLAYED_LOG"
 case "$1" in
   serve)
-    trap 'echo "$MACHINES: ended" >>"$PLAYED_LOG"; exit 0' TERM
     while :; do sleep 0.05; done ;;
   cluster) echo played ;;
 esac

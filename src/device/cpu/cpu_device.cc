@@ -33,7 +33,10 @@ std::string CpuDevice::description() const {
 }
 
 Result<BufferId> CpuDevice::allocate(size_t bytes, Access access) {
-  DeviceMemory memory = TRY(DeviceMemory::allocate(bytes));
+  return add_buffer(TRY(DeviceMemory::allocate(bytes)), bytes, access);
+}
+
+BufferId CpuDevice::add_buffer(DeviceMemory memory, size_t bytes, Access access) {
   buffers_.push_back({std::move(memory), bytes, access});
   return static_cast<BufferId>(buffers_.size() - 1);
 }

@@ -44,6 +44,7 @@ class CpuDevice : public Device {
     Access access;
   };
   std::span<const Buffer> buffers() const { return buffers_; }
+  BufferId add_buffer(DeviceMemory memory, size_t bytes, Access access);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -1,15 +1,36 @@
 #include "device/open/delayed_device.h"
 
+#include <fmt/core.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
 namespace lockstep {
 
 Result<BufferId> DelayedDevice::allocate(size_t bytes, Access access) {
-  const BufferId id = TRY(CpuDevice::allocate(bytes, access));
-  buffers().back().memory.set_accessible(false);
-  return id;
+  Region& all = region(access);
+  if (!all.memory) {
+    all.memory.emplace(TRY(DeviceMemory::reserve(kRegionBytes)));
+    all.memory->set_accessible(false);
+  }
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t rounded = std::max(page, (bytes + page - 1) / page * page);
+  if (rounded > kRegionBytes - all.used) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("the test device has room for {} GiB of buffers of a kind; use the "
+                             "device cpu",
+                             kRegionBytes >> 30)};
+  }
+  DeviceMemory memory = DeviceMemory::part_of(*all.memory, all.used, rounded);
+  all.used += rounded;
+  return add_buffer(std::move(memory), bytes, access);
+}
+
+void DelayedDevice::set_accessible(const Region& region, bool accessible) {
+  if (region.used > 0) region.memory->set_accessible(accessible, region.used);
 }
 
 void DelayedDevice::write(Slice target, std::span<const std::byte> bytes) {
@@ -32,15 +53,14 @@ void DelayedDevice::queue(const Operation& operation) {
 
 void DelayedDevice::open_to_operations() {
   host_may_look_ = false;
-  for (const Buffer& buffer : buffers()) buffer.memory.set_accessible(true);
+  set_accessible(host_, true);
+  set_accessible(private_, true);
   set_lent_accessible(false);
 }
 
 void DelayedDevice::open_to_host() {
   set_lent_accessible(true);
-  for (const Buffer& buffer : buffers()) {
-    if (buffer.access == Access::kDevice) buffer.memory.set_accessible(false);
-  }
+  set_accessible(private_, false);
   host_may_look_ = true;
 }
 
@@ -78,7 +98,7 @@ std::span<float> DelayedDevice::host(BufferId buffer) {
 void DelayedDevice::close_host_buffers() {
   if (!host_may_look_) return;
   host_may_look_ = false;
-  for (const Buffer& buffer : buffers()) buffer.memory.set_accessible(false);
+  set_accessible(host_, false);
   set_lent_accessible(true);
 }
 

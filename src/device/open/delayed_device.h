@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <variant>
 
 #include "device/cpu/cpu_device.h"
@@ -32,11 +33,22 @@ class DelayedDevice final : public CpuDevice {
   };
   using Entry = std::variant<Operation, Write>;
 
+  // The buffers of one access, one after the other, so that one system call opens or closes them.
+  struct Region {
+    std::optional<DeviceMemory> memory;  // reserved with the first buffer
+    size_t used = 0;
+  };
+  static constexpr size_t kRegionBytes = size_t{8} << 30;
+
+  Region& region(Access access) { return access == Access::kHost ? host_ : private_; }
+  static void set_accessible(const Region& region, bool accessible);
   void open_to_operations();
   void open_to_host();
   void close_host_buffers();
   void set_lent_accessible(bool accessible);
 
+  Region host_;
+  Region private_;
   std::vector<Entry> queued_;
   bool host_may_look_ = false;
   std::array<BufferId, kLentMax> lent_{};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
 #include "device/vulkan/instance.h"
 #include "device/vulkan/self_test.h"
 
@@ -109,17 +110,27 @@ Result<std::unique_ptr<Gpu>> Gpu::open(const Options& options) {
   TRY(gpu->open_device(options));
   TRY(gpu->open_commands());
   TRY(gpu->choose_fma());
-  gpu->answer_limit_ = options.answer_limit;
+  gpu->options_.answer_limit = options.answer_limit;
   return gpu;
+}
+
+bool Gpu::has_kernels_of(const Options& options) const {
+  return options.index == options_.index && options.flushes == options_.flushes &&
+         options.wrong == options_.wrong && options.avoids_dot == options_.avoids_dot &&
+         (options.shuffle_seed != 0) == (options_.shuffle_seed != 0);
+}
+
+void Gpu::reopen(const Options& options) {
+  LOCKSTEP_CHECK(has_kernels_of(options) && is_idle() && allocated_.empty());
+  options_ = options;
+  info_ = info_of(api_, physical_);
+  commands_used_ = 0;
 }
 
 Status Gpu::open_device(const Options& options) {
   info_ = info_of(api_, physical_);
-  hides_memory_ = options.hides_memory;
-  flushes_ = options.flushes;
-  wrong_ = options.wrong;
-  shuffle_seed_ = options.shuffle_seed;
-  omits_barriers_ = options.omits_barriers;
+  options_ = options;
+  options_.answer_limit = kAnswerLimit;  // until open() is done
   api_.vkGetPhysicalDeviceMemoryProperties(physical_, &memories_);
   const auto family = compute_family(api_, physical_);
   if (!family) {
@@ -276,7 +287,7 @@ Result<const GpuMemory*> Gpu::allocate(size_t bytes, MemoryKind kind) {
              "an allocation on the GPU");
   const bool is_seen =
       (memories_.memoryTypes[*type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
-  if (is_seen && !(hides_memory_ && kind == MemoryKind::kDevice)) {
+  if (is_seen && !(options_.hides_memory && kind == MemoryKind::kDevice)) {
     void* mapped = nullptr;
     TRY_VULKAN(api_.vkMapMemory(device_, memory.memory, 0, VK_WHOLE_SIZE, 0, &mapped),
                "mapping the GPU's memory");

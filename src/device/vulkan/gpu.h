@@ -2,6 +2,7 @@
 // of dispatches. Used by vulkan_device.h. One thread; several Gpus may exist, also of one device.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -68,6 +69,11 @@ class Gpu {
     bool omits_barriers = false;    // kernels do not wait for each other: tests must then fail
   };
   static Result<std::unique_ptr<Gpu>> open(const Options& options);
+  // Its kernels are those that a Gpu with these options compiles (spare_gpus.h).
+  bool has_kernels_of(const Options& options) const;
+  // As if it were new, with these options and the kernels that it has.
+  void reopen(const Options& options);
+  bool is_idle() const { return !is_lost_ && !is_running(); }
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
@@ -81,8 +87,12 @@ class Gpu {
   // Compiles it if it is new.
   Status make_pipeline(const KernelVariant& variant);
 
-  // Commands that can be submitted as often as one likes. They live as long as the Gpu, and must
-  // not be recorded again while they run.
+  // Whether a VulkanDevice has compared its kernels with the processor's, with this kind of plan.
+  bool is_tried(bool specialises) const { return is_tried_[specialises ? 1 : 0]; }
+  void set_tried(bool specialises) { is_tried_[specialises ? 1 : 0] = true; }
+
+  // Commands that can be submitted as often as one likes. They live until reopen(), and must not
+  // be recorded again while they run.
   Result<VkCommandBuffer> new_commands();
   // The host has put these dispatches' parameters at `params`, each at a multiple of
   // kParamBytesMax, where they stay.
@@ -120,6 +130,7 @@ class Gpu {
   Status create_device();
   Status choose_fma();
   Status open_commands();
+  Result<VkCommandBuffer> allocate_commands();
   std::optional<uint32_t> memory_type(uint32_t allowed, MemoryKind kind) const;
   void forget_pipelines();
   VkPipeline find(const KernelVariant& variant) const;
@@ -146,11 +157,8 @@ class Gpu {
   GpuInfo info_;
   VkPhysicalDeviceMemoryProperties memories_{};
   KernelFeatures features_;
-  bool hides_memory_ = false;
-  bool flushes_ = false;
-  std::optional<Kernel> wrong_;
-  uint32_t shuffle_seed_ = 0;
-  bool omits_barriers_ = false;
+  Options options_;
+  std::array<bool, 2> is_tried_{};
   uint32_t fma_ = 0;  // kFma of common.glsl
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkCommandPool pool_ = VK_NULL_HANDLE;
@@ -165,7 +173,6 @@ class Gpu {
   uint64_t awaited_ = 0;
   uint64_t released_ = 0;
   bool is_lost_ = false;
-  std::chrono::nanoseconds answer_limit_ = kAnswerLimit;
   // Scratch of submit(), kept so that it allocates nothing.
   struct Submission {
     uint64_t waits_for = 0;
@@ -175,6 +182,8 @@ class Gpu {
   std::vector<Submission> submissions_;
   std::vector<VkSubmitInfo> submits_;
   std::vector<MadePipeline> pipelines_;
+  std::vector<VkCommandBuffer> commands_;  // all but `own_commands_`
+  size_t commands_used_ = 0;               // others are spare
   std::vector<std::unique_ptr<GpuMemory>> allocated_;
 };
 

@@ -24,13 +24,18 @@ Status Gpu::open_commands() {
   pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
   pool.queueFamilyIndex = family_;
   TRY_VULKAN(api_.vkCreateCommandPool(device_, &pool, nullptr, &pool_), "a command pool");
-  own_commands_ = TRY(new_commands());
+  own_commands_ = TRY(allocate_commands());
   done_ = TRY(new_timeline());
   host_ = TRY(new_timeline());
   return Ok{};
 }
 
 Result<VkCommandBuffer> Gpu::new_commands() {
+  if (commands_used_ == commands_.size()) commands_.push_back(TRY(allocate_commands()));
+  return commands_[commands_used_++];
+}
+
+Result<VkCommandBuffer> Gpu::allocate_commands() {
   VkCommandBufferAllocateInfo commands{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
   commands.commandPool = pool_;
   commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
@@ -59,10 +64,10 @@ VkPipeline Gpu::find(const KernelVariant& variant) const {
 
 Status Gpu::make_pipeline(const KernelVariant& variant) {
   if (find(variant) != VK_NULL_HANDLE) return Ok{};
-  const uint32_t fma = variant.kernel == wrong_ ? kWrongFma : fma_;
-  const Specialization constants({.fma = fma, .flush = flushes_ ? 1u : 0u}, variant);
+  const uint32_t fma = variant.kernel == options_.wrong ? kWrongFma : fma_;
+  const Specialization constants({.fma = fma, .flush = options_.flushes ? 1u : 0u}, variant);
   const VkPipelineCreateFlags flags =
-      shuffle_seed_ != 0 ? VkPipelineCreateFlags{VK_PIPELINE_CREATE_DISPATCH_BASE_BIT} : 0;
+      options_.shuffle_seed != 0 ? VkPipelineCreateFlags{VK_PIPELINE_CREATE_DISPATCH_BASE_BIT} : 0;
   VkPipeline made = TRY(compile_pipeline(api_, device_,
                                          {.layout = layout_,
                                           .code = kernel_code(variant.kernel, features_),
@@ -123,7 +128,7 @@ void Gpu::push(Address params) {
 void Gpu::play(std::span<const Dispatch> dispatches, Address params) {
   VkPipeline bound = VK_NULL_HANDLE;
   for (const Dispatch& dispatch : dispatches) {
-    if (dispatch.waits && !omits_barriers_) barrier();
+    if (dispatch.waits && !options_.omits_barriers) barrier();
     bound = bind(dispatch.variant, bound);
     push(params);
     api_.vkCmdDispatch(recording_, dispatch.groups[0], dispatch.groups[1], 1);
@@ -143,7 +148,7 @@ void Gpu::play_shuffled(std::span<const Dispatch> dispatches, Address params) {
       for (uint32_t x = 0; x < dispatches[i].groups[0]; ++x) all.push_back({i, x, y});
     }
   }
-  std::mt19937 random(shuffle_seed_);
+  std::mt19937 random(options_.shuffle_seed);
   std::shuffle(all.begin(), all.end(), random);
   VkPipeline bound = VK_NULL_HANDLE;
   for (const Workgroup& workgroup : all) {
@@ -155,13 +160,13 @@ void Gpu::play_shuffled(std::span<const Dispatch> dispatches, Address params) {
 
 Status Gpu::record(VkCommandBuffer commands, std::span<const Dispatch> dispatches, Address params) {
   TRY(begin_commands(commands));
-  if (shuffle_seed_ == 0) {
+  if (options_.shuffle_seed == 0) {
     play(dispatches, params);
     return end_commands();
   }
   for (size_t begin = 0, end = 0; begin < dispatches.size(); begin = end) {
     end = begin + 1;
-    while (end < dispatches.size() && (omits_barriers_ || !dispatches[end].waits)) ++end;
+    while (end < dispatches.size() && (options_.omits_barriers || !dispatches[end].waits)) ++end;
     barrier();
     play_shuffled(dispatches.subspan(begin, end - begin), params + begin * kParamBytesMax);
   }
@@ -226,8 +231,8 @@ Status Gpu::finish_part(std::chrono::nanoseconds look, const std::function<void(
   wait.semaphoreCount = 1;
   wait.pSemaphores = &done_;
   wait.pValues = &part;
-  const Clock::time_point deadline = Clock::now() + answer_limit_;
-  look = std::min<std::chrono::nanoseconds>(look, answer_limit_);
+  const Clock::time_point deadline = Clock::now() + options_.answer_limit;
+  look = std::min<std::chrono::nanoseconds>(look, options_.answer_limit);
   for (;;) {
     const VkResult result = api_.vkWaitSemaphores(device_, &wait, nanoseconds(look));
     if (result == VK_SUCCESS) break;

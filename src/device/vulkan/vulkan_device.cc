@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "device/packing/pack_matrix.h"
 #include "device/vulkan/kernel_trial.h"
+#include "device/vulkan/spare_gpus.h"
 
 namespace lockstep::gpu {
 namespace {
@@ -58,16 +59,19 @@ Result<std::unique_ptr<Gpu>> VulkanDevice::tested(const DeviceOptions& options,
     return other_bits(device->gpu_->info(), "in " + *wrong);
   }
   device->gpu_->free_memory();
+  device->gpu_->set_tried(plan.specialises);
   return std::move(device->gpu_);
 }
 
 Result<std::unique_ptr<Device>> VulkanDevice::open(const DeviceOptions& options,
                                                    const Gpu::Options& which,
                                                    std::optional<PlanOptions> wish) {
-  std::unique_ptr<Gpu> gpu = TRY(Gpu::open(which));
+  std::unique_ptr<Gpu> gpu = TRY(take_gpu(which));
   // A software GPU compiles slowly, so it gets few kernels.
   const PlanOptions plan = wish.value_or(PlanOptions{.specialises = !gpu->info().is_software});
-  if (which.tries_kernels) gpu = TRY(tested(options, std::move(gpu), plan));
+  if (which.tries_kernels && !gpu->is_tried(plan.specialises)) {
+    gpu = TRY(tested(options, std::move(gpu), plan));
+  }
   return std::unique_ptr<Device>(TRY(make(options, std::move(gpu), plan)));
 }
 
@@ -83,6 +87,10 @@ VulkanDevice::VulkanDevice(const DeviceOptions& options, std::unique_ptr<Gpu> gp
       host_slabs_{.kind = MemoryKind::kHost, .slab_bytes = kHostSlabBytes},
       scratch_bytes_(2 * kPartsBytes),
       planner_(*this, plan) {}
+
+VulkanDevice::~VulkanDevice() {
+  if (gpu_) give_back(std::move(gpu_));
+}
 
 Result<VulkanDevice::Piece> VulkanDevice::take(Slabs& slabs, size_t bytes) {
   const size_t rounded = aligned(bytes);

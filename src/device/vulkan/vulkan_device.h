@@ -24,6 +24,8 @@ class VulkanDevice final : public Device, private PlanMemory {
                                               const Gpu::Options& which,
                                               std::optional<PlanOptions> wish = std::nullopt);
 
+  ~VulkanDevice() override;
+
   // A matrix that is packed already, for the self-test; `blocks` if it is quantised.
   Result<MatrixId> keep_packed(const PackedMatrix& packed, std::span<const BlockColumns> blocks);
 

@@ -70,11 +70,9 @@ void StepBudget::observe(StepShape shape, double seconds) {
 int StepBudget::guesses(int decoding, double right, int most) const {
   if (decode_seconds(decoding) == 0 || guessing_in_row_ >= kGuessingInRow) return 0;
   int best = 0;
-  double tokens = 1, chance = 1, best_rate = 1;
+  double best_rate = 1;
   for (int count = 1; count <= most; ++count) {
-    chance *= right;
-    tokens += chance;
-    const double rate = tokens / (1 + guess_cost_ * count);
+    const double rate = expected_tokens(count, right) / (1 + guess_cost_ * count);
     if (rate > best_rate) {
       best_rate = rate;
       best = count;
