@@ -56,7 +56,9 @@ DeviceMemory::~DeviceMemory() {
   if (owns_) munmap(data_, bytes_);
 }
 
-void DeviceMemory::set_accessible(bool accessible) const { set_accessible(accessible, bytes_); }
+void DeviceMemory::set_accessible(bool accessible) const {
+  set_accessible(accessible, bytes_);
+}
 
 void DeviceMemory::set_accessible(bool accessible, size_t bytes) const {
   LOCKSTEP_CHECK(bytes <= bytes_);

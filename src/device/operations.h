@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -19,11 +20,17 @@ namespace lockstep {
 // output[token] = matrix row rows[token]; negative rows are another rank's and are skipped.
 struct Embed {
   MatrixId matrix{};
+  // Instead of one matrix its parts, which have one shape: with R rows each, row r is row r % R of
+  // part r / R. Must outlive the operation.
+  const std::vector<MatrixId>* parts = nullptr;
   Slice rows;  // int32 (tokens)
   int tokens = 0;
   Slice output;           // (tokens, output_stride), the first `columns` of each
   int output_stride = 0;  // 0: the columns
 
+  std::span<const MatrixId> matrices() const {
+    return parts ? std::span<const MatrixId>(*parts) : std::span<const MatrixId>(&matrix, 1);
+  }
   bool operator==(const Embed&) const = default;
 };
 

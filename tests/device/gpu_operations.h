@@ -161,6 +161,28 @@ inline std::vector<Output> embed(Device& device, Random& random) {
   return {{output, count}};
 }
 
+// Rows of a matrix in parts, mostly of one format.
+inline std::vector<Output> embed_parts(Device& device, Random& random) {
+  static std::vector<std::unique_ptr<std::vector<MatrixId>>> kept;
+  const Shape shape = random_shape(random);
+  auto& parts = *kept.emplace_back(std::make_unique<std::vector<MatrixId>>());
+  const FormatCase& format = any_format(random);
+  const bool is_mixed = random() % 4 == 0;
+  for (int i = between(random, 1, 5); i > 0; --i) {
+    parts.push_back(pack_random(device, random, is_mixed ? any_format(random) : format, shape));
+  }
+  std::vector<int32_t> rows;
+  for (int i = between(random, 1, 9); i > 0; --i)
+    rows.push_back(between(random, -1, shape.rows * static_cast<int>(parts.size()) - 1));
+  const size_t count = rows.size() * static_cast<size_t>(shape.columns);
+  const Slice output = put(device, std::vector<float>(count, 7.0f), Access::kHost);
+  device.queue(Embed{.parts = &parts,
+                     .rows = put_ints(device, rows),
+                     .tokens = static_cast<int>(rows.size()),
+                     .output = output});
+  return {{output, count}};
+}
+
 inline std::vector<Output> norms(Device& device, Random& random) {
   const int tokens = between(random, 1, 5), columns = between(random, 1, 900);
   const int stride = columns + between(random, 0, 40);
@@ -525,6 +547,7 @@ inline const NamedCase kCases[] = {
     {"heads", head_matmul},
     {"experts", experts},
     {"embed", embed},
+    {"embed parts", embed_parts},
     {"norms", norms},
     {"head norms", head_norms},
     {"rotations", rotations},

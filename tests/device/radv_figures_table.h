@@ -141,7 +141,7 @@ inline constexpr KernelCase kKernelCases[] = {
      {gpu::Kernel::kEmbed, {figures::kEmbed4, figures::kEmbedF16}},
      0,
      0,
-     {{{12, 127}, {16, 125}, {12, 129}}}},
+     {{{12, 167}, {16, 165}, {12, 168}}}},
     {"prepare, integers",
      {gpu::Kernel::kPrepare, {0, 0, gpu::kIntegerInput}},
      0,

@@ -98,9 +98,9 @@ TEST_CASE("the rows of tokens are those of the reference, also after the end of 
       for (size_t back = 1; back < static_cast<size_t>(ngrams.size); ++back) {
         before.push_back(back <= position ? prompt[position - back] : kNoToken);
       }
-      std::vector<int64_t> rows;
+      std::vector<int32_t> rows;
       append_rows(ngrams, constants, prompt[position], before.data(), rows);
-      return std::vector<int32_t>(rows.begin(), rows.end());
+      return rows;
     };
     CHECK(rows_at(0) == ints_of(*find(expected, "rows_of_first_token")));
     CHECK(rows_at(prompt.size() - 1) == ints_of(*find(expected, "rows_of_last_prompt_token")));

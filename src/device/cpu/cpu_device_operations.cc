@@ -15,22 +15,29 @@ constexpr int kHeadsOfPass = 16;  // of attention's kernels
 }  // namespace
 
 void CpuDevice::run(const Embed& op) {
-  const Matrix& m = matrix(op.matrix);
+  const std::span<const MatrixId> parts = op.matrices();
+  const Matrix& m = matrix(parts.front());
   if (op.tokens == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens);
   const size_t stride = stride_or(op.output_stride, m.columns());
   LOCKSTEP_CHECK(m.columns() <= stride);
-  const EmbedArgs args{.matrix = &m.packed,
-                       .blocks = m.layout->blocks.data(),
-                       .rows = ints(op.rows, tokens),
-                       .output = floats(op.output, (tokens - 1) * stride + m.columns()),
-                       .output_stride = stride};
-  for (size_t t = 0; t < tokens; ++t) LOCKSTEP_CHECK(args.rows[t] < m.packed.rows);
+  const int32_t* rows = ints(op.rows, tokens);
+  float* output = floats(op.output, (tokens - 1) * stride + m.columns());
+  const int64_t row_count = int64_t{m.packed.rows} * static_cast<int64_t>(parts.size());
+  for (size_t t = 0; t < tokens; ++t) LOCKSTEP_CHECK(rows[t] < row_count);
   parallel(op.tokens, m.columns(), [&](int begin, int end) {
-    EmbedArgs part = args;
-    part.token_begin = begin;
-    part.token_end = end;
-    kernels_.embed(part);
+    for (int t = begin; t < end; ++t) {
+      if (rows[t] < 0) continue;
+      const Matrix& part = matrix(parts[static_cast<size_t>(rows[t] / m.packed.rows)]);
+      const int32_t row = rows[t] % m.packed.rows;
+      kernels_.embed({.matrix = &part.packed,
+                      .blocks = part.layout->blocks.data(),
+                      .rows = &row,
+                      .token_begin = 0,
+                      .token_end = 1,
+                      .output = output + static_cast<size_t>(t) * stride,
+                      .output_stride = stride});
+    }
   });
 }
 

@@ -136,17 +136,25 @@ void Planner::plan(const HostTurn& turn) {
 }
 
 void Planner::plan(const Embed& op) {
-  const PlanMatrix& m = memory_.matrix(op.matrix);
+  const PlanMatrix& m = memory_.matrix(op.matrices().front());
   if (m.is_empty() || op.tokens == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(m.columns);
   const size_t stride = stride_or(op.output_stride, columns);
   LOCKSTEP_CHECK(columns <= stride);
   const MemoryRange rows = memory_.place(op.rows, tokens);
   const MemoryRange output = memory_.place(op.output, (tokens - 1) * stride + columns);
-  const size_t blocks =
-      is_plain(m.codes) ? groups_of(columns, kColumnsOfBlock) : static_cast<size_t>(m.blocks);
-  emit({Kernel::kEmbed, {codes_of(m), scales_of(m)}}, groups_of(blocks, kGroupSize), tokens,
+  size_t blocks = 0;  // at most
+  bool is_one = true;
+  for (const MatrixId id : op.matrices()) {
+    const PlanMatrix& part = memory_.matrix(id);
+    blocks = std::max(blocks, is_plain(part.codes) ? groups_of(columns, kColumnsOfBlock)
+                                                   : static_cast<size_t>(part.blocks));
+    is_one &= part.codes == m.codes && part.scales == m.scales;
+  }
+  const std::array formats{is_one ? codes_of(m) : kAnyFormat, is_one ? scales_of(m) : kAnyFormat};
+  emit({Kernel::kEmbed, {formats[0], formats[1]}}, groups_of(blocks, kGroupSize), tokens,
        EmbedParams{.matrix = m.info,
+                   .parts = op.parts ? memory_.table(*op.parts) : Address{},
                    .rows = rows.begin,
                    .outputs = output.begin,
                    .stride = static_cast<uint32_t>(stride)},

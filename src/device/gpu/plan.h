@@ -52,6 +52,9 @@ enum class Kernel : uint8_t {
 // "matmul"
 std::string_view kernel_name(Kernel kernel);
 
+// Among the constants of a kernel: it reads the format from each matrix (matrix.glsl).
+inline constexpr uint32_t kAnyFormat = 255;
+
 // A kernel with its specialization constants 10 to 14.
 struct KernelVariant {
   Kernel kernel{};

@@ -9,7 +9,6 @@
 namespace lockstep::gpu {
 namespace {
 
-constexpr uint32_t kAnyFormat = 255;  // of matrix.glsl
 // Fewer items than this share the terms of a row among invocations.
 constexpr size_t kItemsAloneLeast = kItemsOfGroup;
 

@@ -9,11 +9,17 @@ layout(local_size_x = 64) in;
 PARAMETERS(EmbedParams)
 
 void main() {
-  const MatrixInfo m = Matrices(PARAMS.matrix).at;
   const uint index = gl_GlobalInvocationID.x, token = gl_WorkGroupID.y;
   const int matrix_row = Ints(PARAMS.rows).at[token];
   if (matrix_row < 0) return;
-  const uint row = uint(matrix_row);
+  uint row = uint(matrix_row);
+  uvec2 matrix = PARAMS.matrix;
+  if (!is_none(PARAMS.parts)) {
+    const uint rows = Matrices(matrix).at.rows, part = row / rows;
+    row -= part * rows;
+    matrix = Addresses(PARAMS.parts).at[part];
+  }
+  const MatrixInfo m = Matrices(matrix).at;
   RowPlace place = place_of_row(m, row / kTileRows, row % kTileRows);
   Floats to = Floats(advance(PARAMS.outputs, token, PARAMS.stride * 4u));
   const uint codes = codes_of(m), scales = scales_of(m);

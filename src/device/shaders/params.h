@@ -81,6 +81,7 @@ struct MatrixInfo {
 
 struct EmbedParams {
   Address matrix;
+  Address parts;  // of a matrix: addresses of each; 0: `matrix` is whole
   Address rows;
   Address outputs;
   uint32_t stride;  // of a row of the outputs

@@ -120,8 +120,12 @@ bool Gpu::has_kernels_of(const Options& options) const {
          (options.shuffle_seed != 0) == (options_.shuffle_seed != 0);
 }
 
+bool Gpu::is_usable() const {
+  return !is_lost_ && !is_running() && api_.vkDeviceWaitIdle(device_) == VK_SUCCESS;
+}
+
 void Gpu::reopen(const Options& options) {
-  LOCKSTEP_CHECK(has_kernels_of(options) && is_idle() && allocated_.empty());
+  LOCKSTEP_CHECK(has_kernels_of(options) && !is_running() && allocated_.empty());
   options_ = options;
   info_ = info_of(api_, physical_);
   commands_used_ = 0;

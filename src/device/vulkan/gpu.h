@@ -73,7 +73,8 @@ class Gpu {
   bool has_kernels_of(const Options& options) const;
   // As if it were new, with these options and the kernels that it has.
   void reopen(const Options& options);
-  bool is_idle() const { return !is_lost_ && !is_running(); }
+  // It has nothing to do and is not lost.
+  bool is_usable() const;
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;

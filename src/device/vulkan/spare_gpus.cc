@@ -22,9 +22,8 @@ Spares& spares() {
 std::unique_ptr<Gpu> find_spare(const Gpu::Options& options) {
   Spares& all = spares();
   const std::lock_guard lock(all.mutex);
-  const auto found = std::find_if(all.gpus.rbegin(), all.gpus.rend(), [&](const auto& gpu) {
-    return gpu->has_kernels_of(options);
-  });
+  const auto found = std::find_if(all.gpus.rbegin(), all.gpus.rend(),
+                                  [&](const auto& gpu) { return gpu->has_kernels_of(options); });
   if (found == all.gpus.rend()) return nullptr;
   std::unique_ptr<Gpu> gpu = std::move(*found);
   all.gpus.erase(std::next(found).base());
@@ -34,14 +33,16 @@ std::unique_ptr<Gpu> find_spare(const Gpu::Options& options) {
 }  // namespace
 
 Result<std::unique_ptr<Gpu>> take_gpu(const Gpu::Options& options) {
-  std::unique_ptr<Gpu> gpu = find_spare(options);
-  if (!gpu) return Gpu::open(options);
-  gpu->reopen(options);
-  return gpu;
+  while (std::unique_ptr<Gpu> gpu = find_spare(options)) {
+    if (!gpu->is_usable()) continue;  // it was lost meanwhile
+    gpu->reopen(options);
+    return gpu;
+  }
+  return Gpu::open(options);
 }
 
 void give_back(std::unique_ptr<Gpu> gpu) {
-  if (!gpu->is_idle()) return;
+  if (!gpu->is_usable()) return;
   gpu->free_memory();
   std::unique_ptr<Gpu> oldest;  // destroyed outside the lock
   Spares& all = spares();

@@ -18,6 +18,9 @@ void append(const std::vector<MatrixId>& matrices, std::vector<MatrixId>& all) {
 }
 
 void append_matrices(const Operation& operation, std::vector<MatrixId>& all) {
+  if (const auto* embed = std::get_if<Embed>(&operation); embed && embed->parts) {
+    append(*embed->parts, all);
+  }
   if (const auto* heads = std::get_if<HeadMatmul>(&operation)) append(*heads->matrices, all);
   if (const auto* up = std::get_if<ExpertsUp>(&operation)) {
     append(up->matrices->gate, all);

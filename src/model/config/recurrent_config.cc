@@ -167,7 +167,7 @@ Status read_ngrams(const Json& file, ModelConfig& config) {
   const int64_t unit = TRY(size_or(file, "make_ngram_vocab_size_divisible_by", 1));
   const int64_t used = used_rows(ngrams.base, ngrams.heads);
   const int64_t rows = (used + unit - 1) / unit * unit;
-  if (rows % ngrams.parts != 0 || rows / ngrams.parts > kPartRowsMax) {
+  if (rows % ngrams.parts != 0 || rows / ngrams.parts > kPartRowsMax || rows > INT32_MAX) {
     return unsupported(
         fmt::format("{} rows of n-grams in {} parts are not supported", rows, ngrams.parts));
   }

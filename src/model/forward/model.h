@@ -322,15 +322,18 @@ class Model {
   std::vector<int32_t> last_entry_;
   // The rows of n-grams of a batch, (tokens, heads).
   struct ListedNgrams {
-    std::vector<int64_t> rows;
-    std::vector<int32_t> order;   // indices of rows, by row
+    std::vector<int32_t> rows;
     std::vector<int32_t> places;  // in the exchange buffer
-    std::vector<int32_t> own;     // this rank's rows, in this order
-    std::vector<size_t> ends;     // of each part among them
+    std::vector<int32_t> own;     // this rank's rows, of its parts
     size_t begin = 0;             // of these in the exchange buffer
     // (states, size - 1): the last tokens of each state's sequence, the last one first.
     std::vector<int32_t> last_tokens;
     std::vector<int32_t> start;  // those of a sequence that begins
+
+    void clear() {  // a pass without n-grams
+      rows.clear();
+      own.clear();
+    }
   };
   ListedNgrams ngrams_;
   std::vector<float> ngram_state_;  // the state of n-grams, in whole blocks of a page

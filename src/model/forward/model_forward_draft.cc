@@ -30,7 +30,7 @@ Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
   const Batch& batch = drafts.batch;
   const int tokens = batch.token_count();
   list_entries(batch);
-  ngrams_.rows.clear();  // the draft layer has none
+  ngrams_.clear();  // the draft layer has none
   make_halves(tokens, config_.draft_streams());
   turns_.clear();
   write_batch(batch);

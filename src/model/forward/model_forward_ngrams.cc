@@ -3,7 +3,6 @@
 // with the embeddings; every rank computes the rest. Source: NgramConfig in
 // model/ngrams/ngram_config.h.
 #include <algorithm>
-#include <numeric>
 
 #include "model/forward/model.h"
 
@@ -18,17 +17,15 @@ void Model::reserve_ngrams() {
   const size_t rows = static_cast<size_t>(limits_.tokens_max) * static_cast<size_t>(ngrams.heads);
   const auto before = static_cast<size_t>(ngrams.size - 1);
   ngrams_.rows.reserve(rows);
-  ngrams_.order.reserve(rows);
   ngrams_.own.reserve(rows);
   ngrams_.places.reserve(rows);
-  ngrams_.ends.reserve(static_cast<size_t>(ngrams.parts));
   ngrams_.last_tokens.assign(static_cast<size_t>(limits_.states) * before, kNoToken);
   ngrams_.start.assign(before, kNoToken);
 }
 
 // The tokens before a token are a part of the state that it continues.
 void Model::list_ngrams(const Batch& batch) {
-  ngrams_.rows.clear();
+  ngrams_.clear();
   if (!has_ngrams()) return;
   const NgramConfig& ngrams = *config_.ngrams;
   const auto before = static_cast<size_t>(ngrams.size - 1);
@@ -43,17 +40,7 @@ void Model::list_ngrams(const Batch& batch) {
     std::copy_backward(from, from + before - 1, to + before);  // may be the same place
     to[0] = batch.tokens[i];
   }
-  // So that those of each part of the table are together; equal ones keep their order on all ranks.
-  ngrams_.order.resize(ngrams_.rows.size());
-  std::iota(ngrams_.order.begin(), ngrams_.order.end(), 0);
-  std::sort(ngrams_.order.begin(), ngrams_.order.end(), [&](int32_t a, int32_t b) {
-    const int64_t row_a = ngrams_.rows[static_cast<size_t>(a)];
-    const int64_t row_b = ngrams_.rows[static_cast<size_t>(b)];
-    return row_a != row_b ? row_a < row_b : a < b;
-  });
   ngrams_.places.assign(ngrams_.rows.size(), 0);
-  ngrams_.own.clear();
-  ngrams_.ends.clear();
 }
 
 // Gives a rank's rows their places in the exchange buffer, which are `unit` floats each, from
@@ -63,40 +50,24 @@ void Model::place_ngrams(int rank, int unit, int32_t& next) {
   const NgramConfig& ngrams = *config_.ngrams;
   const Range owned = cut_.table_rows(rank, ngrams.part_rows);
   if (rank == rank_) ngrams_.begin = static_cast<size_t>(next) * static_cast<size_t>(unit);
-  for (const int32_t index : ngrams_.order) {
-    const int64_t row = ngrams_.rows[static_cast<size_t>(index)];
-    const auto in_part = static_cast<int32_t>(row % ngrams.part_rows);
+  for (size_t i = 0; i < ngrams_.rows.size(); ++i) {
+    const int32_t part = ngrams_.rows[i] / ngrams.part_rows;
+    const int32_t in_part = ngrams_.rows[i] % ngrams.part_rows;
     if (in_part < owned.begin || in_part >= owned.end) continue;
-    ngrams_.places[static_cast<size_t>(index)] = next;
+    ngrams_.places[i] = next;
     next += ngrams.row / unit;
-    if (rank != rank_) continue;
-    const auto part = static_cast<size_t>(row / ngrams.part_rows);
-    while (ngrams_.ends.size() < part) ngrams_.ends.push_back(ngrams_.own.size());
-    ngrams_.own.push_back(in_part - owned.begin);
-  }
-  if (rank != rank_) return;
-  while (ngrams_.ends.size() < static_cast<size_t>(ngrams.parts)) {
-    ngrams_.ends.push_back(ngrams_.own.size());
+    if (rank == rank_) ngrams_.own.push_back(part * owned.size() + in_part - owned.begin);
   }
 }
 
 // This rank's rows, to their places.
 void Model::look_up_ngrams() {
-  if (ngrams_.rows.empty()) return;
+  if (ngrams_.own.empty()) return;
   const NgramConfig& ngrams = *config_.ngrams;
-  const std::vector<MatrixId>& parts = layer_weights(ngrams.layer).ngram_rows;
-  size_t begin = 0;
-  for (size_t part = 0; part < parts.size(); ++part) {
-    const size_t count = ngrams_.ends[part] - begin;
-    if (count > 0) {
-      const size_t at = ngrams_.begin + begin * static_cast<size_t>(ngrams.row);
-      device_.queue(Embed{.matrix = parts[part],
-                          .rows = {buffers_.ngram_rows.buffer, buffers_.ngram_rows.offset + begin},
-                          .tokens = static_cast<int>(count),
-                          .output = {buffers_.sum, at}});
-    }
-    begin = ngrams_.ends[part];
-  }
+  device_.queue(Embed{.parts = &layer_weights(ngrams.layer).ngram_rows,
+                      .rows = buffers_.ngram_rows,
+                      .tokens = static_cast<int>(ngrams_.own.size()),
+                      .output = {buffers_.sum, ngrams_.begin}});
 }
 
 // After the exchange: the rows of a token side by side.

@@ -76,7 +76,7 @@ int64_t used_rows(int64_t base, int heads) {
 }
 
 void append_rows(const NgramConfig& config, const NgramConstants& constants, int32_t token,
-                 const int32_t* before, std::vector<int64_t>& rows) {
+                 const int32_t* before, std::vector<int32_t>& rows) {
   const int of_length = config.heads / (config.size - 1);
   int64_t mixed = int64_t{token} * constants.multipliers[0];
   bool has_ended = false;
@@ -86,7 +86,7 @@ void append_rows(const NgramConfig& config, const NgramConstants& constants, int
     const int64_t own = has_ended ? config.end_token : before[i - 1];
     mixed ^= own * constants.multipliers[static_cast<size_t>(i)];
     for (int h = 0; h < of_length; ++h, ++head) {
-      rows.push_back(mixed % constants.rows[head] + constants.offsets[head]);
+      rows.push_back(static_cast<int32_t>(mixed % constants.rows[head] + constants.offsets[head]));
     }
   }
 }

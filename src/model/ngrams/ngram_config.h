@@ -52,6 +52,6 @@ Status check_constants(const NgramConstants& constants, const NgramConfig& confi
 // tokens before it, the last one first, (size - 1), where kNoToken is the beginning.
 inline constexpr int32_t kNoToken = -1;
 void append_rows(const NgramConfig& config, const NgramConstants& constants, int32_t token,
-                 const int32_t* before, std::vector<int64_t>& rows);
+                 const int32_t* before, std::vector<int32_t>& rows);
 
 }  // namespace lockstep

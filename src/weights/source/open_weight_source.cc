@@ -35,10 +35,10 @@ Status check_model_path(const fs::path& path) {
   if (is_gguf_path(path)) return Ok{};
   if (!fs::exists(path, error)) {
     const bool is_bare_name = !path.has_parent_path() && path.has_filename();
-    return Error{ErrorCode::kNotFound,
-                 "there is no model folder or .gguf file " + path.string() +
-                     (is_bare_name ? "; write a model of the hub with its owner, as Qwen/Qwen3-8B"
-                                   : "")};
+    return Error{
+        ErrorCode::kNotFound,
+        "there is no model folder or .gguf file " + path.string() +
+            (is_bare_name ? "; write a model of the hub with its owner, as Qwen/Qwen3-8B" : "")};
   }
   if (!fs::is_directory(path, error)) {
     return Error{ErrorCode::kInvalidArgument,
