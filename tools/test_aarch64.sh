@@ -32,9 +32,10 @@ sources=("$root"/src/kernels/*.cc "$root"/src/kernels/answers/*.cc "$root/src/ba
   "$root/src/base/machine/mac_system.cc" "$root"/tests/kernels/*_test.cc "$root/tests/base/thread_team_test.cc"
   "$root/tests/doctest_main.cc")
 
-# A file is compiled again when anything in the two folders of the kernels is newer than its object.
 object_of() { echo "$build/objects/$(echo "${1#"$root"/}" | tr / _).o"; }
 
+# A file is compiled again when anything in the two folders of the kernels is newer than its object.
+# shellcheck disable=SC2317 # called by xargs
 compile() { # compile SOURCE
   local source="$1" object newer chosen="$compiler" extra=()
   object=$(object_of "$source")
@@ -58,6 +59,7 @@ compile() { # compile SOURCE
 echo "test_aarch64: compiling with $($compiler --version | head -n 1)"
 export -f object_of compile
 export root build compiler kernels_compiler flags
+# shellcheck disable=SC2016 # expanded by the inner shell
 printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -euc 'compile "$1"' compile
 objects=()
 for source in "${sources[@]}"; do objects+=("$(object_of "$source")"); done

@@ -27,8 +27,7 @@ Result<DeviceMemory> DeviceMemory::allocate(size_t bytes) {
 }
 
 Result<DeviceMemory> DeviceMemory::reserve(size_t bytes) {
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t rounded = std::max(page, (bytes + page - 1) / page * page);
+  const size_t rounded = page_bytes(bytes);
   int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 #ifdef MAP_NORESERVE
   flags |= MAP_NORESERVE;  // a long context's cache is reserved at load and used as it fills
@@ -43,8 +42,14 @@ Result<DeviceMemory> DeviceMemory::reserve(size_t bytes) {
 }
 
 DeviceMemory DeviceMemory::part_of(const DeviceMemory& whole, size_t offset, size_t bytes) {
-  LOCKSTEP_CHECK(offset <= whole.bytes_ && bytes <= whole.bytes_ - offset);
-  return DeviceMemory(whole.data_ + offset, bytes, false);
+  const size_t rounded = page_bytes(bytes);
+  LOCKSTEP_CHECK(offset <= whole.bytes_ && rounded <= whole.bytes_ - offset);
+  return DeviceMemory(whole.data_ + offset, rounded, false);
+}
+
+size_t DeviceMemory::page_bytes(size_t bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return std::max(page, (bytes + page - 1) / page * page);
 }
 
 DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
@@ -57,13 +62,8 @@ DeviceMemory::~DeviceMemory() {
 }
 
 void DeviceMemory::set_accessible(bool accessible) const {
-  set_accessible(accessible, bytes_);
-}
-
-void DeviceMemory::set_accessible(bool accessible, size_t bytes) const {
-  LOCKSTEP_CHECK(bytes <= bytes_);
   const int protection = accessible ? PROT_READ | PROT_WRITE : PROT_NONE;
-  LOCKSTEP_CHECK(mprotect(data_, bytes, protection) == 0);
+  LOCKSTEP_CHECK(mprotect(data_, bytes_, protection) == 0);
 }
 
 }  // namespace lockstep

@@ -14,8 +14,10 @@ class DeviceMemory {
   static Result<DeviceMemory> allocate(size_t bytes);
   // Without huge pages, for memory of which most will never be touched.
   static Result<DeviceMemory> reserve(size_t bytes);
-  // A part of other memory, which must live as long. Bounds: multiples of the page size.
+  // A part of other memory, which must live as long. `offset`: a multiple of the page size.
   static DeviceMemory part_of(const DeviceMemory& whole, size_t offset, size_t bytes);
+  // The size of the pages that so many bytes take, which are one at least.
+  static size_t page_bytes(size_t bytes);
   DeviceMemory(DeviceMemory&& other) noexcept;
   DeviceMemory& operator=(DeviceMemory&&) = delete;
   ~DeviceMemory();
@@ -23,8 +25,6 @@ class DeviceMemory {
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   void set_accessible(bool accessible) const;
-  // Only the first `bytes`.
-  void set_accessible(bool accessible, size_t bytes) const;
 
  private:
   DeviceMemory(std::byte* data, size_t bytes, bool owns)

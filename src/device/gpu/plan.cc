@@ -151,8 +151,9 @@ void Planner::plan(const Embed& op) {
                                                    : static_cast<size_t>(part.blocks));
     is_one &= part.codes == m.codes && part.scales == m.scales;
   }
-  const std::array formats{is_one ? codes_of(m) : kAnyFormat, is_one ? scales_of(m) : kAnyFormat};
-  emit({Kernel::kEmbed, {formats[0], formats[1]}}, groups_of(blocks, kGroupSize), tokens,
+  const KernelVariant variant{
+      Kernel::kEmbed, {is_one ? codes_of(m) : kAnyFormat, is_one ? scales_of(m) : kAnyFormat}};
+  emit(variant, groups_of(blocks, kGroupSize), tokens,
        EmbedParams{.matrix = m.info,
                    .parts = op.parts ? memory_.table(*op.parts) : Address{},
                    .rows = rows.begin,

@@ -1,7 +1,6 @@
 #include "device/open/delayed_device.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -16,21 +15,20 @@ Result<BufferId> DelayedDevice::allocate(size_t bytes, Access access) {
     all.memory.emplace(TRY(DeviceMemory::reserve(kRegionBytes)));
     all.memory->set_accessible(false);
   }
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t rounded = std::max(page, (bytes + page - 1) / page * page);
-  if (rounded > kRegionBytes - all.used) {
+  if (DeviceMemory::page_bytes(bytes) > kRegionBytes - all.used) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("the test device has room for {} GiB of buffers of a kind; use the "
                              "device cpu",
                              kRegionBytes >> 30)};
   }
-  DeviceMemory memory = DeviceMemory::part_of(*all.memory, all.used, rounded);
-  all.used += rounded;
+  DeviceMemory memory = DeviceMemory::part_of(*all.memory, all.used, bytes);
+  all.used += memory.bytes();
   return add_buffer(std::move(memory), bytes, access);
 }
 
 void DelayedDevice::set_accessible(const Region& region, bool accessible) {
-  if (region.used > 0) region.memory->set_accessible(accessible, region.used);
+  if (region.used == 0) return;
+  DeviceMemory::part_of(*region.memory, 0, region.used).set_accessible(accessible);
 }
 
 void DelayedDevice::write(Slice target, std::span<const std::byte> bytes) {
