@@ -25,10 +25,17 @@ export async function openBrowser(node) {
     const faults = watch(page, served.address);
     await page.goto(control ? node.controlAddress(served.address) : served.address);
     await page.goto(`${served.address}/${route}`);
-    await page.getByRole("navigation", { name: "Views" }).waitFor();
+    await page.waitForFunction(isOpen, route.split(/[/?]/)[1]);
     return { page, faults, context: profile };
   };
   return { address: served.address, open, close };
+}
+
+// In the page: `view` has taken the place of the first one, and its code has loaded.
+function isOpen(view) {
+  const views = document.querySelector("nav[aria-label='Views']");
+  const isCurrent = views?.querySelector("[aria-current]") === views?.querySelector(`[href='#/${view}']`);
+  return views && isCurrent && !/Opening…/.test(document.querySelector("main").innerText);
 }
 
 function watch(page, address) {

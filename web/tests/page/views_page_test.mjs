@@ -30,8 +30,7 @@ after(async () => {
   await node?.stop();
 });
 
-const isDrawn = (page) => page.waitForFunction(() =>
-  document.querySelector("main h1, main h2, main h3") && !/Opening…/.test(document.querySelector("main").innerText));
+const isDrawn = (page) => page.waitForFunction(() => document.querySelector("main h1, main h2, main h3"));
 
 async function prepare(tab, view) {
   if (view === "chat") {
