@@ -58,6 +58,8 @@ struct MatmulArgs {
   float* output;  // rows of the first matrix; nothing is written beyond them
   size_t token_stride;
   size_t subtree_stride;
+  // What this thread reads next, to fetch it in time: the first of some tiles, or nullptr.
+  const std::byte* next = nullptr;
 };
 
 // A part that some tokens have.

@@ -79,6 +79,13 @@ class CpuDevice : public Device {
     bool is_empty() const { return packed.rows == 0 || layout->steps.empty(); }
     int tiles() const { return tile_count(packed.rows); }
     int piece_count(int piece_tiles) const { return (tiles() + piece_tiles - 1) / piece_tiles; }
+    const std::byte* tile(int index) const {
+      return packed.tiles + static_cast<size_t>(index) * packed.tile_bytes;
+    }
+    // nullptr after the last one.
+    const std::byte* tile_if_any(int index) const {
+      return index < tiles() ? tile(index) : nullptr;
+    }
     IndexRange tiles_of(IndexRange pieces, int piece_tiles) const {
       return {pieces.begin * piece_tiles, std::min(tiles(), pieces.end * piece_tiles)};
     }
@@ -142,15 +149,18 @@ class CpuDevice : public Device {
   void prepare(Forms& forms, const float* input, size_t stride, int tokens);
   // How many tiles a piece has if there are `tiles` in all.
   int piece_tiles(int tiles) const;
-  // Some tiles of a matrix for all tokens; `output` is the first token's.
+  // Some tiles of a matrix for all tokens; `output` is the first token's. `next` is what this
+  // thread will read after them, or nullptr: the tiles that follow.
   void multiply(const Matrix& m, Input input, IndexRange tiles, int tokens, float* output,
-                size_t subtree_stride) const;
+                size_t subtree_stride, const std::byte* next = nullptr) const;
   // A round of the tokens, whose input is prepared.
   void multiply(std::span<const Multiplied> products, const Forms& forms, IndexRange round,
                 size_t all_tokens);
   Gated open_gated(const GatedUp& op, Forms& forms);
   void run_gated(const Gated& of, const Forms& forms, IndexRange tiles, IndexRange tokens) const;
   Input rows_by_expert(const Matrix& m, Input prepared, size_t tokens, std::byte* rows);
+  const std::byte* first_tile_after(const ExpertsUpRound& round, const ExpertOrder::Run& run,
+                                    IndexRange tiles) const;
   void run_expert_piece(const ExpertsUpRound& round, const ExpertOrder::Run& run,
                         IndexRange tiles) const;
   // Joins `count` products in place of `gate`; `up` is undefined afterwards.

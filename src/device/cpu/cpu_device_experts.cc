@@ -133,18 +133,30 @@ CpuDevice::Input CpuDevice::rows_by_expert(const Matrix& m, Input prepared, size
   return {rows, bytes};
 }
 
+// Of the piece after this one; nullptr after the last.
+const std::byte* CpuDevice::first_tile_after(const ExpertsUpRound& round,
+                                             const ExpertOrder::Run& run, IndexRange tiles) const {
+  const std::vector<MatrixId>& gates = round.op.matrices->gate;
+  const Matrix& own = matrix(gates[static_cast<size_t>(run.expert)]);
+  if (tiles.end < own.tiles()) return own.tile(tiles.end);
+  const bool is_last = &run == &expert_order_.runs().back();
+  return is_last ? nullptr : matrix(gates[static_cast<size_t>((&run)[1].expert)]).tile(0);
+}
+
 // Some rows of an expert's gate and up for all of its tokens, and the input of its down matrix.
 void CpuDevice::run_expert_piece(const ExpertsUpRound& round, const ExpertOrder::Run& run,
                                  IndexRange tiles) const {
   const size_t ffn = round.ffn, begin = static_cast<size_t>(tiles.begin) * kLanes;
   const size_t count = std::min(ffn, static_cast<size_t>(tiles.end) * kLanes) - begin;
   const auto expert = static_cast<size_t>(run.expert);
-  const auto multiply_rows = [&](const std::vector<MatrixId>& matrices, Input rows, float* to) {
-    multiply(matrix(matrices[expert]), {rows.of(run.begin), rows.stride}, tiles,
-             static_cast<int>(run.size()), to + run.begin * ffn, 0);
+  const ExpertMatrices& matrices = *round.op.matrices;
+  const Matrix &gates = matrix(matrices.gate[expert]), &ups = matrix(matrices.up[expert]);
+  const auto multiply_rows = [&](const Matrix& m, Input rows, float* to, const std::byte* next) {
+    multiply(m, {rows.of(run.begin), rows.stride}, tiles, static_cast<int>(run.size()),
+             to + run.begin * ffn, 0, next);
   };
-  multiply_rows(round.op.matrices->gate, round.gate_rows, round.gates);
-  multiply_rows(round.op.matrices->up, round.up_rows, round.ups);
+  multiply_rows(gates, round.gate_rows, round.gates, ups.tile(tiles.begin));
+  multiply_rows(ups, round.up_rows, round.ups, first_tile_after(round, run, tiles));
   for (size_t i = run.begin; i < run.end; ++i) {
     const auto slot = static_cast<size_t>(expert_order_.slots()[i]);
     float* gate = round.gates + i * ffn + begin;

@@ -85,6 +85,13 @@ void CpuDevice::run_down_by_token(const ExpertsDown& op, const ExpertsDownRound&
                           scratch_->data() + round.row_bytes());
   }
   const int size = piece_tiles(tokens * first.tiles());
+  const int count_of_pieces = tokens * first.piece_count(size);
+  const auto next_of = [&](int piece) -> const std::byte* {
+    if (++piece == count_of_pieces) return nullptr;
+    const auto slot = static_cast<size_t>(piece % tokens) * round.chosen_count;
+    const Matrix& m = matrix(op.matrices->down[static_cast<size_t>(round.chosen[slot])]);
+    return m.tile(piece / tokens * size);
+  };
   const auto run_piece = [&](int piece) {
     const auto token = static_cast<size_t>(piece % tokens);
     std::array<MatmulPart, kMatmulPartsMax> parts;
@@ -102,10 +109,10 @@ void CpuDevice::run_down_by_token(const ExpertsDown& op, const ExpertsDownRound&
                      .tokens = 1,
                      .output = round.output + token * first.rows(),
                      .token_stride = first.rows(),
-                     .subtree_stride = round.subtree_stride});
+                     .subtree_stride = round.subtree_stride,
+                     .next = next_of(piece)});
   };
-  pieces(tokens * first.piece_count(size),
-         static_cast<size_t>(size * kLanes) * first.columns() * round.chosen_count,
+  pieces(count_of_pieces, static_cast<size_t>(size * kLanes) * first.columns() * round.chosen_count,
          chunks_for(tokens), run_piece);
 }
 

@@ -62,7 +62,7 @@ int CpuDevice::piece_tiles(int tiles) const {
 }
 
 void CpuDevice::multiply(const Matrix& m, Input input, IndexRange tiles, int tokens, float* output,
-                         size_t subtree_stride) const {
+                         size_t subtree_stride, const std::byte* next) const {
   for (int token = 0; token < tokens; token += kTokenBlock) {
     const auto from = static_cast<size_t>(token);
     const MatmulPart part = part_of(m, input.of(from), input.stride);
@@ -73,7 +73,8 @@ void CpuDevice::multiply(const Matrix& m, Input input, IndexRange tiles, int tok
                      .tokens = std::min(kTokenBlock, tokens - token),
                      .output = output + from * m.rows(),
                      .token_stride = m.rows(),
-                     .subtree_stride = subtree_stride});
+                     .subtree_stride = subtree_stride,
+                     .next = next});
   }
 }
 
@@ -159,9 +160,12 @@ void CpuDevice::run_gated(const Gated& of, const Forms& forms, IndexRange tiles,
                           IndexRange tokens) const {
   const size_t rows = of.gate.matrix->rows();
   const size_t skipped = static_cast<size_t>(tokens.begin) * rows;
-  for (const Multiplied& part : {of.gate, of.up}) {
-    multiply(*part.matrix, forms.inputs[part.form], tiles, tokens.size(), part.output + skipped, 0);
-  }
+  const auto multiply_part = [&](const Multiplied& part, const std::byte* next) {
+    multiply(*part.matrix, forms.inputs[part.form], tiles, tokens.size(), part.output + skipped, 0,
+             next);
+  };
+  multiply_part(of.gate, of.up.matrix->tile(tiles.begin));
+  multiply_part(of.up, of.gate.matrix->tile_if_any(tiles.end));
   const auto begin = static_cast<size_t>(tiles.begin) * kLanes;
   const size_t end = std::min(rows, static_cast<size_t>(tiles.end) * kLanes);
   for (auto token = static_cast<size_t>(tokens.begin); token < static_cast<size_t>(tokens.end);

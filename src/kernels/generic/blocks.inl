@@ -293,9 +293,9 @@ LANES_INLINE BlockPlace add_blocks(PartCursor& cursor, BlockPlace begin, const L
   const int tile = group.tile + first;
   const std::byte* const group_scales = group.begin + tiles * matrix.scales_at;
   const std::byte* const group_end = group.begin + tiles * matrix.tile_bytes;
-  const Prefetch next_codes = {group_scales, tiles * (matrix.tile_bytes - matrix.scales_at),
-                               prefetch_bytes<kCodes>()};
-  const Prefetch next_scales = {group_end, tiles * matrix.scales_at, kPrefetchBytesOfScales};
+  const Prefetch next_codes = {group_scales, cursor.next - group_scales};
+  const Prefetch next_scales = {
+      group_end, cursor.next - group_end + static_cast<ptrdiff_t>(tiles * matrix.scales_at)};
   const auto block_index = static_cast<size_t>(begin.block);
   CodesOfBlock codes = {group.begin + (block_index * tiles + static_cast<size_t>(tile)) * kBytes,
                         matrix.code_offset,
@@ -314,7 +314,9 @@ LANES_INLINE BlockPlace add_blocks(PartCursor& cursor, BlockPlace begin, const L
     block_end += blocks;
     const ScaleBytes bytes = scale_bytes(kind.value);
     if (Tokens == 1 || fetches_own) {
-      next_scales.fetch(at, tiles * (bytes.of_head + static_cast<size_t>(blocks) * bytes.of_block));
+      next_scales.fetch<kFirstLevel>(
+          at, tiles * (bytes.of_head + static_cast<size_t>(blocks) * bytes.of_block),
+          kNearBytesOfScales);
     }
     at = read_heads(kind.value, matrix.factor, at, tile, group.tiles, scales);
     for (int block = 0; block < blocks; ++block) {
@@ -323,9 +325,9 @@ LANES_INLINE BlockPlace add_blocks(PartCursor& cursor, BlockPlace begin, const L
       }
       if constexpr (Tokens > 1) cursor.ahead.fetch();
       if constexpr (Tiles == kGroupTiles) {
-        if (fetches_own) next_codes.fetch(codes.at, Tiles * kBytes);
+        if (fetches_own) fetch_codes(next_codes, codes.at, Tiles * kBytes);
       } else if (fetches_own) {
-        next_codes.fetch(codes.at, tiles * kBytes);
+        fetch_codes(next_codes, codes.at, tiles * kBytes);
       }
       add_block<kCodes, Block, kHalves, 0, AtOnce>(codes, formula, scales, input, chain);
       if constexpr (kHalves) {

@@ -5,10 +5,13 @@
 // How far ahead of their use weights are fetched into the cache.
 constexpr size_t kPrefetchBytes = 2048;
 
+constexpr int kFirstLevel = 3, kSecondLevel = 2;  // of the caches, for __builtin_prefetch
+
 // Fetches the cache lines of [from, from + bytes).
+template <int kLevel = kFirstLevel>
 LANES_INLINE void fetch_lines(const std::byte* from, size_t bytes) {
 #pragma GCC unroll 8
-  for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line);
+  for (size_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line, 0, kLevel);
 }
 
 struct WeightStream {

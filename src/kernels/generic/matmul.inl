@@ -148,7 +148,7 @@ struct PartByPart {
     }
     for (int part = 0; part < args.part_count; ++part) {
       const PackedMatrix& matrix = *args.parts[part].matrix;
-      PartCursor cursor = cursor_of(args.parts[part], tile, tokens.first);
+      PartCursor cursor = cursor_of_one(args, part, tile, tokens.first);
       const AddLeaf add_leaf = add_leaf_of<Tiles, 1>(matrix);
       for (int step = 0; step < steps; ++step) {
         add_leaf(cursor, matrix.steps[step], Tiles, sums[step]);
@@ -210,7 +210,8 @@ struct OneBlocksPart {
   PartCursor cursor;
 
   LANES_INLINE OneBlocksPart(const MatmulArgs& args, int tile, TokenBlock tokens)
-      : cursor(cursor_of(args.parts[0], tile, tokens.first)) {
+      : cursor(Tokens == 1 ? cursor_of_one(args, 0, tile, tokens.first)
+                           : cursor_of(args.parts[0], tile, tokens.first)) {
     if (Tokens > 1) share_fetching<Tiles>(cursor, args, tile, tokens, 1);
   }
 

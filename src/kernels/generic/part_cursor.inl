@@ -27,8 +27,6 @@ struct TokenBlock {
   int32_t count;  // of the call's blocks
 };
 
-constexpr int kSecondLevel = 2;  // of the caches, for __builtin_prefetch
-
 // Memory that is fetched while a thread computes with something else, some lines at each block.
 struct NextGroup {
   const std::byte* at = nullptr;
@@ -48,6 +46,7 @@ struct PartCursor {
   GroupPlace group;        // for blocks, of the first tile of this call
   const std::byte* tiles;  // for plain elements: the first tile of this call
   const std::byte* input;  // of the first token of this call
+  const std::byte* next;   // for blocks: the group that is read after this one
   bool fetches_own;        // nobody has fetched this group yet
   int32_t column;          // for plain elements
   BlockPlace place;        // for blocks
@@ -58,12 +57,29 @@ struct PartCursor {
 
 LANES_INLINE PartCursor cursor_of(const MatmulPart& part, int tile, int token) {
   const PackedMatrix& matrix = *part.matrix;
+  const GroupPlace group = GroupPlace::of(matrix, tile);
   return {.part = &part,
-          .group = GroupPlace::of(matrix, tile),
+          .group = group,
           .tiles = matrix.tiles + static_cast<size_t>(tile) * matrix.tile_bytes,
           .input = static_cast<const std::byte*>(part.input) +
                    static_cast<size_t>(token) * part.input_stride,
+          .next = group.begin + static_cast<size_t>(group.tiles) * matrix.tile_bytes,
           .fetches_own = true};
+}
+
+// A cursor for one token, for which part after part goes through a group.
+LANES_INLINE PartCursor cursor_of_one(const MatmulArgs& args, int part, int tile, int token) {
+  PartCursor cursor = cursor_of(args.parts[part], tile, token);
+  const TileGroup group = group_of(cursor.part->matrix->rows, tile);
+  const int end = group.first + group.tiles;
+  if (part + 1 < args.part_count) {
+    cursor.next = GroupPlace::of(*args.parts[part + 1].matrix, tile).begin;
+  } else if (end < args.tile_end) {
+    cursor.next = GroupPlace::of(*args.parts[0].matrix, end).begin;
+  } else if (args.next != nullptr) {
+    cursor.next = args.next;
+  }
+  return cursor;
 }
 
 // With several tokens, a group's memory is fetched while the group before it is multiplied: an
@@ -88,25 +104,28 @@ LANES_INLINE void share_fetching(PartCursor& cursor, const MatmulArgs& args, int
   cursor.ahead = {from + begin * 64, from + end * 64, (end - begin + steps - 1) / steps * 64};
 }
 
-// Fetches bytes of a group's codes, or of its scales, that are needed `distance` bytes later. If
-// they end before that, those of the next group follow, `skip` bytes after the end.
+// The codes of a group, or its scales, for fetching bytes that are needed `distance` bytes later.
+// If they end before that, those of the next group follow, `skip` bytes from the end.
 struct Prefetch {
   const std::byte* end;
-  size_t skip;
-  size_t distance;
+  ptrdiff_t skip;
 
-  LANES_INLINE void fetch(const std::byte* at, size_t bytes) const {
+  template <int kLevel>
+  LANES_INLINE void fetch(const std::byte* at, size_t bytes, size_t distance) const {
     const std::byte* ahead = at + distance;
     if (ahead >= end) ahead += skip;
-    fetch_lines(ahead, bytes);
+    fetch_lines<kLevel>(ahead, bytes);
   }
 };
 
-// Memory may need 200 ns. The more a thread computes for a byte, the earlier it must ask for it
-// (measured with bench/kernels_bench.cc).
-template <PackedCodes kCodes>
-constexpr size_t prefetch_bytes() {
-  if (kCodes == PackedCodes::kFp8) return 8192;
-  return code_bits(kCodes) == 8 ? 2048 : 4096;
+// Codes come in two steps: early into the second level, whose misses do not occupy the few buffers
+// of the first one, and from there in time for their use (distances measured with
+// bench/kernels_bench.cc).
+constexpr size_t kFarBytesOfCodes = 16384;
+constexpr size_t kNearBytesOfCodes = 2048;
+constexpr size_t kNearBytesOfScales = 1024;
+
+LANES_INLINE void fetch_codes(const Prefetch& codes, const std::byte* at, size_t bytes) {
+  codes.fetch<kSecondLevel>(at, bytes, kFarBytesOfCodes);
+  codes.fetch<kFirstLevel>(at, bytes, kNearBytesOfCodes);
 }
-constexpr size_t kPrefetchBytesOfScales = 1024;
