@@ -314,9 +314,8 @@ LANES_INLINE BlockPlace add_blocks(PartCursor& cursor, BlockPlace begin, const L
     block_end += blocks;
     const ScaleBytes bytes = scale_bytes(kind.value);
     if (Tokens == 1 || fetches_own) {
-      next_scales.fetch<kFirstLevel>(
-          at, tiles * (bytes.of_head + static_cast<size_t>(blocks) * bytes.of_block),
-          kNearBytesOfScales);
+      next_scales.fetch(at, tiles * (bytes.of_head + static_cast<size_t>(blocks) * bytes.of_block),
+                        kDistanceOfScales);
     }
     at = read_heads(kind.value, matrix.factor, at, tile, group.tiles, scales);
     for (int block = 0; block < blocks; ++block) {
@@ -325,9 +324,9 @@ LANES_INLINE BlockPlace add_blocks(PartCursor& cursor, BlockPlace begin, const L
       }
       if constexpr (Tokens > 1) cursor.ahead.fetch();
       if constexpr (Tiles == kGroupTiles) {
-        if (fetches_own) fetch_codes(next_codes, codes.at, Tiles * kBytes);
+        if (fetches_own) next_codes.fetch(codes.at, Tiles * kBytes, distance_of_codes<kCodes>());
       } else if (fetches_own) {
-        fetch_codes(next_codes, codes.at, tiles * kBytes);
+        next_codes.fetch(codes.at, tiles * kBytes, distance_of_codes<kCodes>());
       }
       add_block<kCodes, Block, kHalves, 0, AtOnce>(codes, formula, scales, input, chain);
       if constexpr (kHalves) {

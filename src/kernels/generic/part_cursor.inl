@@ -104,28 +104,33 @@ LANES_INLINE void share_fetching(PartCursor& cursor, const MatmulArgs& args, int
   cursor.ahead = {from + begin * 64, from + end * 64, (end - begin + steps - 1) / steps * 64};
 }
 
-// The codes of a group, or its scales, for fetching bytes that are needed `distance` bytes later.
-// If they end before that, those of the next group follow, `skip` bytes from the end.
+// How many bytes before their use weights are fetched into the second and the first level of the
+// caches. One step into the first level leaves half of the read bandwidth of Zen 4 unused; its
+// buffers for misses are few (measured with bench/kernels_bench.cc).
+struct FetchDistance {
+  size_t far;
+  size_t near;  // 0: the processor's own fetching is enough
+};
+constexpr FetchDistance kDistanceOfScales = {3072, 1024};
+// Whole bytes need so little work that a second fetch of each line costs more than it gains.
+template <PackedCodes kCodes>
+constexpr FetchDistance distance_of_codes() {
+  const bool is_byte = code_bits(kCodes) == 8 && kCodes != PackedCodes::kFp8;
+  return {16384, is_byte ? size_t{0} : 2048};
+}
+
+// Fetches the codes of a group, or its scales, ahead of their use. If they end before that, those
+// of the next group follow, `skip` bytes from the end.
 struct Prefetch {
   const std::byte* end;
   ptrdiff_t skip;
 
-  template <int kLevel>
-  LANES_INLINE void fetch(const std::byte* at, size_t bytes, size_t distance) const {
-    const std::byte* ahead = at + distance;
-    if (ahead >= end) ahead += skip;
-    fetch_lines<kLevel>(ahead, bytes);
+  LANES_INLINE void fetch(const std::byte* at, size_t bytes, FetchDistance distance) const {
+    fetch_lines<kSecondLevel>(ahead(at, distance.far), bytes);
+    if (distance.near != 0) fetch_lines<kFirstLevel>(ahead(at, distance.near), bytes);
+  }
+  LANES_INLINE const std::byte* ahead(const std::byte* at, size_t distance) const {
+    const std::byte* to = at + distance;
+    return to < end ? to : to + skip;
   }
 };
-
-// Codes come in two steps: early into the second level, whose misses do not occupy the few buffers
-// of the first one, and from there in time for their use (distances measured with
-// bench/kernels_bench.cc).
-constexpr size_t kFarBytesOfCodes = 16384;
-constexpr size_t kNearBytesOfCodes = 2048;
-constexpr size_t kNearBytesOfScales = 1024;
-
-LANES_INLINE void fetch_codes(const Prefetch& codes, const std::byte* at, size_t bytes) {
-  codes.fetch<kSecondLevel>(at, bytes, kFarBytesOfCodes);
-  codes.fetch<kFirstLevel>(at, bytes, kNearBytesOfCodes);
-}
