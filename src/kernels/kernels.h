@@ -58,7 +58,7 @@ struct MatmulArgs {
   float* output;  // rows of the first matrix; nothing is written beyond them
   size_t token_stride;
   size_t subtree_stride;
-  // What this thread reads next, to fetch it in time: the first of some tiles, or nullptr.
+  // The first of the tiles that this thread reads next, to fetch them in time; nullptr: unknown.
   const std::byte* next = nullptr;
 };
 

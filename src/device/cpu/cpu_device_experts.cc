@@ -133,7 +133,7 @@ CpuDevice::Input CpuDevice::rows_by_expert(const Matrix& m, Input prepared, size
   return {rows, bytes};
 }
 
-// Of the piece after this one; nullptr after the last.
+// Returns the first tile of the piece after this one; nullptr after the last.
 const std::byte* CpuDevice::first_tile_after(const ExpertsUpRound& round,
                                              const ExpertOrder::Run& run, IndexRange tiles) const {
   const std::vector<MatrixId>& gates = round.op.matrices->gate;
