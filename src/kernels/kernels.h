@@ -58,7 +58,8 @@ struct MatmulArgs {
   float* output;  // rows of the first matrix; nothing is written beyond them
   size_t token_stride;
   size_t subtree_stride;
-  // The first of the tiles that this thread reads next, to fetch them in time; nullptr: unknown.
+  // With one token and blocks: the first of the tiles that this thread reads next, to fetch them in
+  // time; nullptr: those that follow in the matrix.
   const std::byte* next = nullptr;
 };
 

@@ -159,10 +159,8 @@ class CpuDevice : public Device {
   Gated open_gated(const GatedUp& op, Forms& forms);
   void run_gated(const Gated& of, const Forms& forms, IndexRange tiles, IndexRange tokens) const;
   Input rows_by_expert(const Matrix& m, Input prepared, size_t tokens, std::byte* rows);
-  const std::byte* first_tile_after(const ExpertsUpRound& round, const ExpertOrder::Run& run,
-                                    IndexRange tiles) const;
-  void run_expert_piece(const ExpertsUpRound& round, const ExpertOrder::Run& run,
-                        IndexRange tiles) const;
+  void run_expert_piece(const ExpertsUpRound& round, const ExpertOrder::Run& run, IndexRange tiles,
+                        const std::byte* next) const;
   // Joins `count` products in place of `gate`; `up` is undefined afterwards.
   void join(Activation activation, float limit, float* gate, float* up, size_t count) const;
   void activate(const ExpertsUp& op, size_t first_bias, size_t count, float* gate, float* up) const;

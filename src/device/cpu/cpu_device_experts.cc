@@ -105,11 +105,16 @@ void CpuDevice::run_experts_up(const ExpertsUp& op, IndexRange tokens, Forms& fo
   const int size = piece_tiles(static_cast<int>(runs.size()) * gate.tiles());
   const int each = gate.piece_count(size), of_experts = static_cast<int>(runs.size()) * each;
   const int of_shared = shared ? shared->gate.matrix->piece_count(size) : 0;
+  const auto gate_of_piece = [&](int piece) -> const std::byte* {
+    if (piece >= of_experts) return nullptr;
+    const auto expert = static_cast<size_t>(runs[static_cast<size_t>(piece / each)].expert);
+    return matrix(op.matrices->gate[expert]).tile(piece % each * size);
+  };
   const auto run_piece = [&](int piece) {
     if (piece < of_experts) {
       const int own = piece % each;
       return run_expert_piece(round, runs[static_cast<size_t>(piece / each)],
-                              gate.tiles_of({own, own + 1}, size));
+                              gate.tiles_of({own, own + 1}, size), gate_of_piece(piece + 1));
     }
     const int own = piece - of_experts;
     run_gated(*shared, forms, shared->gate.matrix->tiles_of({own, own + 1}, size), tokens);
@@ -133,19 +138,9 @@ CpuDevice::Input CpuDevice::rows_by_expert(const Matrix& m, Input prepared, size
   return {rows, bytes};
 }
 
-// Returns the first tile of the piece after this one; nullptr after the last.
-const std::byte* CpuDevice::first_tile_after(const ExpertsUpRound& round,
-                                             const ExpertOrder::Run& run, IndexRange tiles) const {
-  const std::vector<MatrixId>& gates = round.op.matrices->gate;
-  const Matrix& own = matrix(gates[static_cast<size_t>(run.expert)]);
-  if (tiles.end < own.tiles()) return own.tile(tiles.end);
-  const bool is_last = &run == &expert_order_.runs().back();
-  return is_last ? nullptr : matrix(gates[static_cast<size_t>((&run)[1].expert)]).tile(0);
-}
-
 // Some rows of an expert's gate and up for all of its tokens, and the input of its down matrix.
 void CpuDevice::run_expert_piece(const ExpertsUpRound& round, const ExpertOrder::Run& run,
-                                 IndexRange tiles) const {
+                                 IndexRange tiles, const std::byte* next) const {
   const size_t ffn = round.ffn, begin = static_cast<size_t>(tiles.begin) * kLanes;
   const size_t count = std::min(ffn, static_cast<size_t>(tiles.end) * kLanes) - begin;
   const auto expert = static_cast<size_t>(run.expert);
@@ -156,7 +151,7 @@ void CpuDevice::run_expert_piece(const ExpertsUpRound& round, const ExpertOrder:
              to + run.begin * ffn, 0, next);
   };
   multiply_rows(gates, round.gate_rows, round.gates, ups.tile(tiles.begin));
-  multiply_rows(ups, round.up_rows, round.ups, first_tile_after(round, run, tiles));
+  multiply_rows(ups, round.up_rows, round.ups, next);
   for (size_t i = run.begin; i < run.end; ++i) {
     const auto slot = static_cast<size_t>(expert_order_.slots()[i]);
     float* gate = round.gates + i * ffn + begin;

@@ -85,20 +85,21 @@ void CpuDevice::run_down_by_token(const ExpertsDown& op, const ExpertsDownRound&
                           scratch_->data() + round.row_bytes());
   }
   const int size = piece_tiles(tokens * first.tiles());
-  const int count_of_pieces = tokens * first.piece_count(size);
-  const auto next_of = [&](int piece) -> const std::byte* {
-    if (++piece == count_of_pieces) return nullptr;
-    const auto slot = static_cast<size_t>(piece % tokens) * round.chosen_count;
-    const Matrix& m = matrix(op.matrices->down[static_cast<size_t>(round.chosen[slot])]);
-    return m.tile(piece / tokens * size);
+  const int piece_count = tokens * first.piece_count(size);
+  const auto expert_of_slot = [&](size_t slot) -> const Matrix& {
+    return matrix(op.matrices->down[static_cast<size_t>(round.chosen[slot])]);
+  };
+  const auto first_tile_of_piece = [&](int piece) -> const std::byte* {
+    if (piece == piece_count) return nullptr;
+    const auto token = static_cast<size_t>(piece % tokens);
+    return expert_of_slot(token * round.chosen_count).tile(piece / tokens * size);
   };
   const auto run_piece = [&](int piece) {
     const auto token = static_cast<size_t>(piece % tokens);
     std::array<MatmulPart, kMatmulPartsMax> parts;
     size_t count = 0;
     for (size_t i = token * round.chosen_count; i < (token + 1) * round.chosen_count; ++i) {
-      const Matrix& m = matrix(op.matrices->down[static_cast<size_t>(round.chosen[i])]);
-      parts[count++] = part_of(m, rows.of(i), 0);
+      parts[count++] = part_of(expert_of_slot(i), rows.of(i), 0);
     }
     if (round.shared != nullptr) parts[count++] = part_of(*round.shared, shared_rows.of(token), 0);
     const IndexRange tiles = first.tiles_of({piece / tokens, piece / tokens + 1}, size);
@@ -110,9 +111,9 @@ void CpuDevice::run_down_by_token(const ExpertsDown& op, const ExpertsDownRound&
                      .output = round.output + token * first.rows(),
                      .token_stride = first.rows(),
                      .subtree_stride = round.subtree_stride,
-                     .next = next_of(piece)});
+                     .next = first_tile_of_piece(piece + 1)});
   };
-  pieces(count_of_pieces, static_cast<size_t>(size * kLanes) * first.columns() * round.chosen_count,
+  pieces(piece_count, static_cast<size_t>(size * kLanes) * first.columns() * round.chosen_count,
          chunks_for(tokens), run_piece);
 }
 

@@ -293,9 +293,9 @@ LANES_INLINE BlockPlace add_blocks(PartCursor& cursor, BlockPlace begin, const L
   const int tile = group.tile + first;
   const std::byte* const group_scales = group.begin + tiles * matrix.scales_at;
   const std::byte* const group_end = group.begin + tiles * matrix.tile_bytes;
-  const Prefetch next_codes = {group_scales, cursor.next - group_scales};
-  const Prefetch next_scales = {
-      group_end, cursor.next - group_end + static_cast<ptrdiff_t>(tiles * matrix.scales_at)};
+  const Prefetch next_codes = {group_scales, cursor.next};
+  // The next group may be of another matrix; mostly it has the same form.
+  const Prefetch next_scales = {group_end, cursor.next + tiles * matrix.scales_at};
   const auto block_index = static_cast<size_t>(begin.block);
   CodesOfBlock codes = {group.begin + (block_index * tiles + static_cast<size_t>(tile)) * kBytes,
                         matrix.code_offset,

@@ -35,7 +35,7 @@ struct NextGroup {
 
   LANES_INLINE void fetch() {
     if (at >= end) return;
-    for (size_t line = 0; line < step; line += 64) __builtin_prefetch(at + line, 0, kSecondLevel);
+    fetch_lines<kSecondLevel>(at, step);
     at += step;
   }
 };
@@ -119,11 +119,11 @@ constexpr FetchDistance distance_of_codes() {
   return {16384, is_byte ? size_t{0} : 2048};
 }
 
-// Fetches the codes of a group, or its scales, ahead of their use. If they end before that, those
-// of the next group follow, `skip` bytes from the end.
+// Fetches the codes of a group, or its scales, ahead of their use: at their end, those of the group
+// that is read next.
 struct Prefetch {
   const std::byte* end;
-  ptrdiff_t skip;
+  const std::byte* next;
 
   LANES_INLINE void fetch(const std::byte* at, size_t bytes, FetchDistance distance) const {
     fetch_lines<kSecondLevel>(ahead(at, distance.far), bytes);
@@ -131,6 +131,6 @@ struct Prefetch {
   }
   LANES_INLINE const std::byte* ahead(const std::byte* at, size_t distance) const {
     const std::byte* to = at + distance;
-    return to < end ? to : to + skip;
+    return to < end ? to : next + (to - end);
   }
 };
