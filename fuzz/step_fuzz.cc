@@ -31,6 +31,16 @@ StageLimits limits_for(uint8_t first) {
   return limits;
 }
 
+// The model checks what a pass of the draft layer refers to.
+void check(const DraftOrders& drafts, int tokens) {
+  const Batch& pass = drafts.pass.batch;
+  LOCKSTEP_CHECK(drafts.guesses.size() == pass.outputs.size());
+  LOCKSTEP_CHECK(drafts.pass.hidden_rows.size() == pass.tokens.size());
+  for (const DraftOrders::Guesses& each : drafts.guesses) {
+    LOCKSTEP_CHECK(each.count >= 0 && each.at >= 0 && each.at + each.count <= tokens);
+  }
+}
+
 void check(const Step& step, const BatchLimits& limits) {
   LOCKSTEP_CHECK(check_batch(step.batch, limits).ok());
   LOCKSTEP_CHECK(step.requests.size() == step.batch.outputs.size());
@@ -40,6 +50,7 @@ void check(const Step& step, const BatchLimits& limits) {
   for (const SlotOrder& order : step.orders.slots) {
     LOCKSTEP_CHECK(order.slot >= 0 && order.setup.sampling.top_k >= 0);
   }
+  check(step.drafts, step.batch.token_count());
   LOCKSTEP_CHECK(step.pages.saves.size() <= kPageSavesMax);
   LOCKSTEP_CHECK(step.pages.loads.size() <= kPageLoadsMax);
   for (const auto* orders : {&step.pages.saves, &step.pages.loads}) {

@@ -246,11 +246,13 @@ double drafted_tokens_per_s(const GroupView& group, int positions, double right)
   const ModelConfig& config = group.facts.config;
   if (!config.has_draft_layer() || group.stages.size() > 1) return 0;
   const StageView& model = group.stages.front();
-  // The layer by itself, which has the embeddings and the head too.
+  // The draft layers by themselves, which have the embeddings and the head too.
   StageView layer = model;
-  layer.layers = {config.layers, config.layers + 1};
+  layer.layers = {config.layers, config.end_with_draft(config.layers)};
   layer.class_layers.assign(layer.class_layers.size(), 0);
-  layer.class_layers[group.facts.class_of.back()] = 1;
+  for (int i = layer.layers.begin; i < layer.layers.end; ++i) {
+    ++layer.class_layers[group.facts.class_of[static_cast<size_t>(i)]];
+  }
   const auto time = [&](const StageView& stage, int tokens) {
     const Fed fed{.tokens = tokens,
                   .outputs = tokens,
@@ -258,10 +260,13 @@ double drafted_tokens_per_s(const GroupView& group, int positions, double right)
                   .positions = static_cast<double>(positions)};
     return fed_stage_time(group, stage, fed).total();
   };
+  const int block = config.draft_block ? config.draft_block->size : 0;
+  const int most = block > 0 ? std::min(block, kLayerGuessesMax) : kLayerGuessesMax;
   double best = 0;
-  for (int guesses = 0; guesses <= kLayerGuessesMax; ++guesses) {
+  for (int guesses = 0; guesses <= most; ++guesses) {
     const double passes = std::max(1, guesses);  // also without guesses it sees each token
-    const double step_us = time(model, 1 + guesses) + passes * time(layer, 1);
+    const double drafting = block > 0 ? time(layer, block) : passes * time(layer, 1);
+    const double step_us = time(model, 1 + guesses) + drafting;
     best = std::max(best, 1e6 * expected_tokens(guesses, right) / step_us);
   }
   return best;

@@ -49,7 +49,8 @@ bool same_draft_bits(const Answer& a, const Answer& b) {
 // A golden case's references: the logits of some positions, and what speculative decoding with
 // three guesses in each round gives.
 struct GoldenDrafts {
-  std::vector<GoldenRow> logits;
+  size_t block = 1;               // rows after each token: guesses that are made at once
+  std::vector<GoldenRow> logits;  // of rows that are counted like this
   // Not in all cases: after the last token of the prompt, then after each greedy token; their
   // margins; and (rounds).
   std::vector<int32_t> best;
@@ -57,8 +58,38 @@ struct GoldenDrafts {
   std::vector<int> accepted;
 };
 
+std::vector<double> numbers_of(const Json& list) {
+  std::vector<double> numbers;
+  for (const Json& value : list.as_array()) numbers.push_back(value.to_number<double>());
+  return numbers;
+}
+
+// Blocks of guesses: one in the prompt, then after each token from the prompt's last one on.
+GoldenDrafts read_golden_blocks(const Json& dspark, size_t prompt) {
+  GoldenDrafts golden;
+  golden.block = static_cast<size_t>(find(dspark, "block_size")->as_int64());
+  for (const Json& each : find(dspark, "drafts")->as_array()) {
+    const auto position = static_cast<size_t>(find(each, "position")->as_int64());
+    if (const Json* values = find(each, "values")) {
+      for (size_t i = 0; i < golden.block; ++i) {
+        golden.logits.push_back({position * golden.block + i, numbers_of(values->as_array()[i])});
+      }
+    }
+    if (position < prompt - 1) continue;
+    REQUIRE(position == prompt - 1 + golden.best.size() / golden.block);
+    const std::vector<int32_t> tokens = ints_of(*find(each, "tokens"));
+    const std::vector<double> margins = numbers_of(*find(each, "margin"));
+    golden.best.insert(golden.best.end(), tokens.begin(), tokens.end());
+    golden.margin.insert(golden.margin.end(), margins.begin(), margins.end());
+  }
+  return golden;
+}
+
 GoldenDrafts read_golden_drafts(const std::string& folder) {
   const Json file = json_of_file(folder + "/golden.json");
+  if (const Json* dspark = find(file, "dspark")) {
+    return read_golden_blocks(*dspark, find(file, "prompt")->as_array().size());
+  }
   const Json& mtp = *find(file, "mtp");
   GoldenDrafts golden;
   // GLM-5.3's file also has those of programs that leave the first embedding out.
@@ -66,15 +97,11 @@ GoldenDrafts read_golden_drafts(const std::string& folder) {
   for (const Json& row : (kept ? kept : find(mtp, "logits"))->as_array()) {
     GoldenRow& added = golden.logits.emplace_back();
     added.position = static_cast<size_t>(find(row, "position")->as_int64());
-    for (const Json& value : find(row, "values")->as_array()) {
-      added.values.push_back(value.to_number<double>());
-    }
+    added.values = numbers_of(*find(row, "values"));
   }
   const auto read_best = [&](const Json& of, std::string_view tokens) {
     golden.best = ints_of(*find(of, tokens));
-    for (const Json& margin : find(of, "margin")->as_array()) {
-      golden.margin.push_back(margin.to_number<double>());
-    }
+    golden.margin = numbers_of(*find(of, "margin"));
   };
   if (find(mtp, "top1")) read_best(mtp, "top1");  // DeepSeek V4's file
   if (!find(mtp, "draft")) return golden;
@@ -182,7 +209,7 @@ TEST_CASE("the draft layer's logits are the golden ones, with the same bits howe
     REQUIRE(reference.error == "");
     // A row for each token that has a successor, but for the last one chosen, which references may
     // have.
-    REQUIRE(reference.draft_logits.size() == golden.prompt.size() + kTokens - 2);
+    REQUIRE(reference.draft_logits.size() == drafts.block * (golden.prompt.size() + kTokens - 2));
     for (const GoldenRow& row : drafts.logits) {
       if (row.position >= reference.draft_logits.size()) continue;
       for (size_t i = 0; i < row.values.size(); ++i) {
@@ -191,9 +218,10 @@ TEST_CASE("the draft layer's logits are the golden ones, with the same bits howe
       }
     }
     for (size_t i = 0; i < drafts.best.size(); ++i) {
-      if (golden.prompt.size() - 1 + i >= reference.draft_logits.size()) break;
+      const size_t at = drafts.block * (golden.prompt.size() - 1) + i;
+      if (at >= reference.draft_logits.size()) break;
       if (drafts.margin[i] < 2 * kTolerance) continue;
-      const std::vector<float>& row = reference.draft_logits[golden.prompt.size() - 1 + i];
+      const std::vector<float>& row = reference.draft_logits[at];
       CHECK(std::max_element(row.begin(), row.end()) - row.begin() == drafts.best[i]);
     }
     GenerateRequest plain = request;
@@ -232,6 +260,35 @@ TEST_CASE("three guesses in every step are as often right as in the references")
       CHECK(drafted.counts.steps == expected.steps);
       CHECK(drafted.counts.guesses == expected.guesses);
       CHECK(drafted.counts.right == expected.right);
+    }
+  }
+}
+
+TEST_CASE("guesses of a block are as often right as in the references") {
+  const std::string folder = golden_folder("deepseekv4-dspark");
+  const Golden golden = read_golden(folder);
+  const GoldenDrafts drafts = read_golden_drafts(folder);
+  for (const int most : {1, 3, 5, 6}) {
+    CAPTURE(most);
+    DraftCounts expected;
+    for (int made = 1; made < kTokens;) {  // the first token comes from the prompt
+      const auto first = static_cast<size_t>(made - 1) * drafts.block;
+      const int guesses = std::min({most, static_cast<int>(drafts.block), kTokens - made - 1});
+      int right = 0;
+      while (right < guesses && drafts.best[first + static_cast<size_t>(right)] ==
+                                    golden.greedy[static_cast<size_t>(made + right)]) {
+        ++right;
+      }
+      if (guesses > 0)
+        expected.add({1, static_cast<uint64_t>(guesses), static_cast<uint64_t>(right)});
+      made += right + 1;
+    }
+    for (const std::vector<double>& shares : {std::vector<double>{1}, std::vector<double>{2, 1}}) {
+      const Drafted drafted =
+          run_drafting(folder, {.shares = shares, .exact = true, .layer_guesses = most},
+                       {{.prompt = golden.prompt, .max_tokens = kTokens}});
+      CHECK(drafted.answers[0].tokens == golden.greedy);
+      CHECK(drafted.counts == expected);
     }
   }
 }

@@ -11,10 +11,11 @@ using namespace lockstep;
 
 namespace {
 
-SchedulerLimits drafting_limits(int states = 0) {
+SchedulerLimits drafting_limits(int states = 0, int block = 0) {
   SchedulerLimits limits = kFakeLimits;
   limits.has_draft_layer = true;
   limits.states = states;
+  limits.draft_block = block;
   return limits;
 }
 
@@ -35,10 +36,10 @@ FakeAnswer serial(const GenerateRequest& request, int states = 0) {
 
 TEST_CASE("a layer that is mostly right saves most steps, with and without recurrent layers") {
   const int states = states_needed(kFakeLimits.sequences_max);
-  for (const int has : {0, states}) {
+  for (const auto& [has, block] : {std::pair{0, 0}, std::pair{states, 0}, std::pair{0, 5}}) {
     CAPTURE(has);
     const GenerateRequest request = request_of(fake_text(100, 5), 600, kRepeatingSeed);
-    FakeEngine engine(drafting_limits(has));
+    FakeEngine engine(drafting_limits(has, block));
     const int before = engine.pages.tokens_drafted;
     engine.submit(1, request);
     const int steps = engine.run();
@@ -59,25 +60,40 @@ TEST_CASE("guesses of the layer stop where a request's tokens or the context end
     FakeEngine engine(drafting_limits());
     CHECK(engine.ask(1, request).tokens == serial(request).tokens);
   }
-  SchedulerLimits limits = drafting_limits();
-  limits.context = 70;
   const GenerateRequest request = request_of(fake_text(50, 1), 100, kRepeatingSeed);
-  FakeEngine engine(limits);
-  const FakeAnswer answer = engine.ask(1, request);
-  limits.has_draft_layer = false;
-  CHECK(answer.tokens == alone(request, limits).tokens);
-  CHECK(answer.end == "length");
+  for (const int block : {0, 5, 16}) {
+    SchedulerLimits limits = drafting_limits(0, block);
+    limits.context = 70;
+    FakeEngine engine(limits);
+    const FakeAnswer answer = engine.ask(1, request);
+    CHECK(engine.scheduler.take_draft_counts().guesses > 0);
+    limits.has_draft_layer = false;
+    CHECK(answer.tokens == alone(request, limits).tokens);
+    CHECK(answer.end == "length");
+  }
+}
+
+TEST_CASE("there are no guesses where batches are too small for the blocks of two sequences") {
+  const GenerateRequest request = request_of(fake_text(10, 1), 40, kRepeatingSeed);
+  for (const int tokens_max : {11, 12}) {
+    SchedulerLimits limits = drafting_limits(0, 5);
+    limits.tokens_max = tokens_max;
+    FakeEngine engine(limits);
+    CHECK(engine.ask(1, request).tokens == serial(request).tokens);
+    CHECK((engine.scheduler.take_draft_counts().guesses > 0) == (tokens_max == 12));
+  }
 }
 
 TEST_CASE("requests that come, share beginnings and are cancelled at any time keep their texts") {
-  for (const int states : {0, states_needed(kFakeLimits.sequences_max)}) {
+  const int some = states_needed(kFakeLimits.sequences_max);
+  for (const auto& [states, block] : {std::pair{0, 0}, std::pair{some, 0}, std::pair{0, 5}}) {
     std::mt19937 random(17);
     const auto below = [&](int end) {
       return static_cast<int>(random() % static_cast<unsigned>(end));
     };
     for (int round = 0; round < 60; ++round) {
       CAPTURE(round);
-      SchedulerLimits limits = drafting_limits(states);
+      SchedulerLimits limits = drafting_limits(states, block);
       limits.tokens_max = 8 + below(120);
       FakeEngine engine(limits);
       std::vector<GenerateRequest> requests;
@@ -112,13 +128,25 @@ TEST_CASE("requests that come, share beginnings and are cancelled at any time ke
   }
 }
 
-TEST_CASE("the layer's logits are refused where there is none") {
-  Scheduler scheduler(kFakeLimits);
+TEST_CASE("the layer's logits are refused where there is none, or no room for its blocks") {
   GenerateRequest request = request_of({1, 2}, 2, 1);
   request.draft_logits = true;
-  const Status status = scheduler.submit(1, request);
-  REQUIRE_FALSE(status.ok());
-  CHECK(status.error().code == ErrorCode::kUnsupported);
+  const auto submit = [&](const SchedulerLimits& limits) {
+    return Scheduler(limits).submit(1, request);
+  };
+  CHECK(submit(kFakeLimits).error().code == ErrorCode::kUnsupported);
+  SchedulerLimits limits = drafting_limits(0, 5);
+  CHECK(submit(limits).ok());
+  limits.context = 2 + 2 + 5;
+  CHECK(submit(limits).ok());
+  limits.context -= 1;
+  CHECK(submit(limits).error().message ==
+        "the draft layer's logits need 9 positions, the context holds 8");
+  limits = drafting_limits(0, 5);
+  limits.tokens_max = 5;
+  CHECK(submit(limits).error().message ==
+        "the draft layer's logits need batches of 6 tokens, these have 5: raise the number of "
+        "tokens in a batch");
 }
 
 TEST_CASE("pages are saved after a request that ends with guesses, and go on from the disk") {

@@ -89,11 +89,12 @@ TEST_CASE("each kind of keys and values has the bits of the processor on a GPU")
 }
 
 TEST_CASE("draft layers on GPUs have the bits of the processor") {
-  const char* const kDevices[] = {"vulkan", "cpu,vulkan", "vulkan,cpu",
-                                  "vulkan", "cpu,vulkan", "vulkan,cpu"};
+  const char* const kDevices[] = {"vulkan",     "cpu,vulkan", "vulkan,cpu", "vulkan",
+                                  "cpu,vulkan", "vulkan,cpu", "cpu,vulkan"};
   size_t number = 0;
-  for (const char* name : {"mtp-glm4moe-bf16", "mtp-glmdsa-bf16", "mtp-qwen35-bf16",
-                           "glm5next-bf16", "deepseekv4-bf16", "qwen4exp-bf16"}) {
+  for (const char* name :
+       {"mtp-glm4moe-bf16", "mtp-glmdsa-bf16", "mtp-qwen35-bf16", "glm5next-bf16",
+        "deepseekv4-bf16", "qwen4exp-bf16", "deepseekv4-dspark"}) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     GenerateRequest request = golden_request(folder, 12);

@@ -151,8 +151,8 @@ TEST_CASE("an engine without a group cannot exchange, and says so") {
 }
 
 TEST_CASE("an engine whose draft layer guesses gives the same answer in every epoch") {
-  for (const char* name :
-       {"mtp-qwen35-bf16", "mtp-glmdsa-bf16", "glm5next-bf16", "deepseekv4-fp4", "qwen4exp-bf16"}) {
+  for (const char* name : {"mtp-qwen35-bf16", "mtp-glmdsa-bf16", "glm5next-bf16", "deepseekv4-fp4",
+                           "qwen4exp-bf16", "deepseekv4-dspark"}) {
     CAPTURE(name);
     const std::string folder = golden_folder(name);
     const GenerateRequest request{.prompt = read_golden(folder).prompt, .max_tokens = 32};

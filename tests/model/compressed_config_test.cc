@@ -35,11 +35,6 @@ TEST_CASE("DeepSeek V4's layers have a window, entries of two lengths, and given
   CHECK((config.rope_theta == 160000 && config.compressed->window_theta == 10000));
   CHECK((config.yarn_rope && config.yarn_rope->attention_factor == 1));
   CHECK((config.rotary_dims == 64 && config.attention_scale == 1 / std::sqrt(512.0f)));
-  ModelConfig with_draft = config;
-  add_draft_layer(with_draft);
-  const LayerTraits& draft = with_draft.layer(43);
-  CHECK((draft.streams == 4 && draft.pool == 0 && draft.window == 128 && draft.has_experts));
-  CHECK((draft.has(Role::kRouterBias) && draft.has(Role::kAttentionStreams)));
   const auto ratios = [&](size_t layer, int ratio) {
     JsonArray list = sound.at("compress_ratios").as_array();
     list[layer] = ratio;
@@ -88,4 +83,50 @@ TEST_CASE("DeepSeek V4's turning part of a head may be said twice, its pools are
   const auto refused = parse_config(dump_json(many));
   REQUIRE(!refused.ok());
   CHECK(refused.error().message.find("6 different \"compress_ratios\"") != std::string::npos);
+}
+
+TEST_CASE("draft layers that guess a block are told by its size, and refused with the reason") {
+  JsonObject sound = parse_json(find_known_shape("deepseek-v4-flash")->config).value().as_object();
+  JsonArray ratios = sound.at("compress_ratios").as_array();
+  ratios.resize(43 + 3, 0);
+  sound["compress_ratios"] = ratios;
+  sound["dspark_block_size"] = 5;
+  sound["dspark_noise_token_id"] = 128799;
+  sound["dspark_target_layer_ids"] = JsonArray{40, 41, 42};
+  sound["dspark_markov_rank"] = 256;
+  const auto parsed = parse_config(dump_json(sound));
+  REQUIRE_MESSAGE(parsed.ok(), parsed.error().message);
+  ModelConfig config = parsed.value();
+  REQUIRE(config.draft_block.has_value());
+  const DraftBlock& block = *config.draft_block;
+  CHECK((block.size == 5 && block.noise == 128799 && block.rank == 256 && block.layers == 3));
+  CHECK(block.taps == std::vector<int>{40, 41, 42});
+  CHECK((!config.guesses_blocks() && config.draft_inputs() == 3));
+  add_draft_layer(config);
+  CHECK((config.guesses_blocks() && config.end_with_draft(43) == 46));
+  for (int layer = 43; layer < 46; ++layer) {
+    const LayerTraits& draft = config.layer(layer);
+    CHECK((draft.streams == 4 && draft.pool == 0 && draft.window == 128 && draft.has_experts));
+    CHECK((draft.has(Role::kRouterBias) && draft.has(Role::kAttentionStreams)));
+  }
+  JsonObject older = sound;
+  older.erase("dspark_block_size");
+  CHECK(!parse_config(dump_json(older)).value().draft_block.has_value());
+  JsonArray many = ratios;
+  many.resize(43 + 9, 0);
+  const Refusal refusals[] = {
+      {"compress_ratios", JsonArray(ratios.begin(), ratios.end() - 3), "there are 0"},
+      {"compress_ratios", many, "1 to 8 layers after the model's in \"compress_ratios\""},
+      {"dspark_block_size", 0, "\"dspark_block_size\" is 0"},
+      {"dspark_block_size", 17, "\"dspark_block_size\" is 17"},
+      {"dspark_markov_rank", nullptr, "\"dspark_markov_rank\""},
+      {"dspark_markov_rank", -1, "\"dspark_markov_rank\" is -1"},
+      {"dspark_noise_token_id", nullptr, "is not in the vocabulary of 129280 tokens"},
+      {"dspark_noise_token_id", 129280, "is not in the vocabulary of 129280 tokens"},
+      {"dspark_target_layer_ids", nullptr, "must be a list of layers of the model"},
+      {"dspark_target_layer_ids", JsonArray{}, "must be a list of layers of the model"},
+      {"dspark_target_layer_ids", JsonArray{1, 43}, "names a layer that is not one of 43"},
+      {"dspark_target_layer_ids", JsonArray{1, "2"}, "names a layer that is not one of 43"},
+  };
+  check_refusals(sound, refusals);
 }

@@ -80,6 +80,7 @@ constexpr Published kPublished[] = {
     // The card counts 321 with the draft layer, and gives no number of active ones.
     {"glm-5.3-flash", 313.3, 16.7},
     {"deepseek-v4-flash", 284, 13.27},  // the card rounds to "284B-A13B"
+    {"deepseek-v4-pro", 1573, 49},      // the card rounds to "1.6T-A49B"
     // 125 and 51 of n-grams, of which a token uses a few rows.
     {"qwen3.8-flash-next", 176, 6, Counts::kNeither},
 };

@@ -70,6 +70,23 @@ TEST_CASE("a draft layer is used if it is whole, and else left out with the reas
   CHECK(opened(copy.path()).draft_problem.empty());  // then it has none
 }
 
+TEST_CASE("draft layers that guess a block are used if all of them are whole") {
+  const std::string name = golden_folder("deepseekv4-dspark");
+  const auto opened = open_with_draft_layer(name);
+  REQUIRE(opened.ok());
+  CHECK(opened.value().config.guesses_blocks());
+  for (const char* missing : {"mtp.0.main_norm.weight", "mtp.1.attn.wkv.weight",
+                              "mtp.2.markov_head.markov_w2.weight", "mtp.2.hc_head_fn"}) {
+    CAPTURE(missing);
+    ModelCopy copy(name);
+    copy.rename_tensor(missing, "x");
+    const auto model = open_with_draft_layer(copy.path());
+    REQUIRE(model.ok());
+    CHECK_FALSE(model.value().config.guesses_blocks());
+    CHECK(model.value().draft_problem.find(missing) != std::string::npos);
+  }
+}
+
 TEST_CASE("a draft layer with a name of its own is not one of the layers that are counted") {
   ModelCopy copy(golden_folder("mtp-qwen3next-bf16"));
   CHECK(open_model(copy.path()).ok());

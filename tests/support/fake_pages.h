@@ -83,7 +83,9 @@ class FakePages {
         numbers_(static_cast<size_t>(pages_needed(limits)) * kPagePositions, 0),
         states_(static_cast<size_t>(limits.states), 0),
         entries_(numbers_.size(), 0),
-        tokens_(numbers_.size(), -1) {}
+        tokens_(numbers_.size(), -1),
+        block_(limits.draft_block),
+        tokens_max_(limits.tokens_max) {}
 
   // Executes the step's page orders as the ranks would.
   PageOutcome move(const PageOrders& orders, FakeDisk& disk) {
@@ -124,6 +126,7 @@ class FakePages {
     }
     for (size_t i = 0; i < step.drafts.guesses.size(); ++i) {
       check_entries(pass, static_cast<size_t>(pass.outputs[i]));
+      write_block(pass, static_cast<size_t>(pass.outputs[i]));
       const DraftOrders::Guesses& own = step.drafts.guesses[i];
       for (int k = 0; k < own.count; ++k) {
         const auto at = static_cast<size_t>(own.at + k);
@@ -227,6 +230,20 @@ class FakePages {
       CHECK(entries_[at] == entry_of(numbers_[at], tokens_[at + 1]));
     }
   }
+  // Takes the places of the entries after row `last`, which are made again.
+  void write_block(const Batch& pass, size_t last) {
+    CHECK(static_cast<int>(pass.outputs.size()) * (block_ + 1) <= tokens_max_);
+    const auto pages = pages_of_list(pass, pass.list_offsets[last]);
+    REQUIRE(pages >= static_cast<size_t>(pages_for(pass.positions[last] + 1 + block_)));
+    for (int i = 1; i <= block_; ++i) entry(pass, last, pass.positions[last] + i) = kBroken;
+  }
+  static size_t pages_of_list(const Batch& batch, int32_t begin) {
+    size_t end = batch.page_lists.size();
+    for (const int32_t other : batch.list_offsets) {
+      if (other > begin) end = std::min(end, static_cast<size_t>(other));
+    }
+    return end - static_cast<size_t>(begin);
+  }
   // 0 without recurrent layers.
   uint64_t continue_state(const Batch& batch, size_t token) {
     REQUIRE(batch.states_to.size() == (states_.empty() ? 0 : batch.tokens.size()));
@@ -264,10 +281,12 @@ class FakePages {
   }
 
   int vocab_size_;
-  std::vector<uint64_t> numbers_;       // (pages, kPagePositions)
-  std::vector<uint64_t> states_;        // of recurrent layers
-  std::vector<uint64_t> entries_;       // of the draft layer; like numbers_
-  std::vector<int32_t> tokens_;         // like numbers_
+  std::vector<uint64_t> numbers_;  // (pages, kPagePositions)
+  std::vector<uint64_t> states_;   // of recurrent layers
+  std::vector<uint64_t> entries_;  // of the draft layer; like numbers_
+  std::vector<int32_t> tokens_;    // like numbers_
+  int block_ = 0;                  // of the draft layer
+  int tokens_max_ = 0;
   std::vector<uint64_t> last_numbers_;  // of the last batch
   std::vector<int32_t> last_positions_;
 };

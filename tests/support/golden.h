@@ -76,8 +76,9 @@ inline std::vector<std::string> all_golden_cases() {
 // And those that have only the logits of it.
 inline std::vector<std::string> draft_logits_cases() {
   std::vector<std::string> cases(kDraftGoldenCases.begin(), kDraftGoldenCases.end());
-  cases.insert(cases.end(), {"glm5next-bf16", "glm5next-q4-absorbed", "deepseekv4-bf16",
-                             "deepseekv4-fp4", "qwen4exp-bf16", "qwen4exp-fp8"});
+  cases.insert(cases.end(),
+               {"glm5next-bf16", "glm5next-q4-absorbed", "deepseekv4-bf16", "deepseekv4-fp4",
+                "deepseekv4-dspark", "qwen4exp-bf16", "qwen4exp-fp8"});
   return cases;
 }
 

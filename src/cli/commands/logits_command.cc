@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <span>
 
 #include "cli/client/generate.h"
 #include "cli/commands/commands.h"
 #include "cli/flags/group_flags.h"
 #include "cli/text/output.h"
+#include "model/load/open_model.h"
 
 namespace lockstep {
 namespace {
@@ -44,7 +46,7 @@ Result<std::vector<int32_t>> parse_ids(const std::string& text) {
   return ids;
 }
 
-void append_rows(const std::vector<std::vector<float>>& rows, std::string& text) {
+void append_rows(std::span<const std::vector<float>> rows, std::string& text) {
   text += '[';
   for (size_t row = 0; row < rows.size(); ++row) {
     text += row == 0 ? "[" : ",[";
@@ -57,14 +59,32 @@ void append_rows(const std::vector<std::vector<float>>& rows, std::string& text)
   text += ']';
 }
 
-std::string answer_text(const LogitsFlags& flags, Generated generation, const ModelStatus& status) {
+// The draft layer's logits after each token: of one guess, or of a block of guesses, whose first
+// ones stand under "mtp" too.
+void append_drafted(std::span<const std::vector<float>> rows, size_t tokens, size_t block,
+                    std::string& text) {
+  const size_t of_token = std::max<size_t>(1, block);
+  tokens = std::min(tokens, rows.size() / of_token);
+  std::vector<std::vector<float>> first;
+  for (size_t i = 0; i < tokens; ++i) first.push_back(rows[i * of_token]);
+  text += ",\"mtp\":";
+  append_rows(first, text);
+  if (block == 0) return;
+  text += ",\"dspark\":[";
+  for (size_t i = 0; i < tokens; ++i) {
+    if (i > 0) text += ',';
+    append_rows(rows.subspan(i * block, block), text);
+  }
+  text += ']';
+}
+
+// `block`: guesses that the draft layer makes at once; 0: one after the other.
+std::string answer_text(const LogitsFlags& flags, const Generated& generation, size_t block,
+                        const ModelStatus& status) {
   std::string text = "{\"logits\":";
   append_rows(generation.logits, text);
   if (flags.has_draft) {
-    text += ",\"mtp\":";
-    generation.draft_logits.resize(
-        std::min(generation.draft_logits.size(), generation.logits.size()));
-    append_rows(generation.draft_logits, text);
+    append_drafted(generation.draft_logits, generation.logits.size(), block, text);
   }
   const auto end =
       generation.tokens.begin() + std::min<ptrdiff_t>(flags.greedy, std::ssize(generation.tokens));
@@ -92,8 +112,10 @@ Result<std::string> logits_answer(const LogitsFlags& flags) {
   const auto group = TRY(start_group(options));
   print_quantisation(flags.group, group->status());
   TRY(check_context(request.prompt.size(), group->status()));
-  Generated generation = TRY(generate_and_wait(*group, std::move(request)));
-  return answer_text(flags, std::move(generation), group->status());
+  const ModelConfig config = TRY(read_model_config(options.spec.model.string()));
+  const int block = config.draft_block ? config.draft_block->size : 0;
+  const Generated generation = TRY(generate_and_wait(*group, std::move(request)));
+  return answer_text(flags, generation, static_cast<size_t>(block), group->status());
 }
 
 }  // namespace

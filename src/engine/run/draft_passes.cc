@@ -5,8 +5,16 @@
 namespace lockstep {
 
 Result<DraftOutcome> DraftPasses::run(Step& step) {
-  const DraftOrders& orders = step.drafts;
   logits_.clear();
+  TRY(model_.config().guesses_blocks() ? guess_blocks(step) : guess_in_turn(step));
+  for (size_t i = 0; i < step.requests.size(); ++i) {
+    step.requests[i].previous_token = step.batch.tokens[static_cast<size_t>(step.batch.outputs[i])];
+  }
+  return DraftOutcome{step.batch.tokens, logits_};
+}
+
+Status DraftPasses::guess_in_turn(Step& step) {
+  const DraftOrders& orders = step.drafts;
   ModelOutputs outputs = TRY(model_.draft(orders.pass));
   continued_.clear();
   last_rows_.clear();
@@ -28,10 +36,75 @@ Result<DraftOutcome> DraftPasses::run(Step& step) {
     continue_guesses(orders, ++made);
     if (!continued_.empty()) outputs = TRY(model_.draft(next_));
   }
-  for (size_t i = 0; i < step.requests.size(); ++i) {
-    step.requests[i].previous_token = step.batch.tokens[static_cast<size_t>(step.batch.outputs[i])];
+  return Ok{};
+}
+
+// Logits are wanted after every token: a block there takes the places of the keys after it, which
+// are made again with the next one.
+Status DraftPasses::guess_blocks(Step& step) {
+  const DraftBatch& pass = step.drafts.pass;
+  const std::vector<DraftOrders::Guesses>& guesses = step.drafts.guesses;
+  const auto is_guess = [](const DraftOrders::Guesses& each) { return each.count > 0; };
+  if (std::all_of(guesses.begin(), guesses.end(), is_guess)) return guess_blocks_of(pass, 0, step);
+  for (size_t i = 0, begin = 0; begin < pass.batch.tokens.size(); ++i) {
+    const bool has_output = i < pass.batch.outputs.size();
+    const size_t end =
+        has_output ? static_cast<size_t>(pass.batch.outputs[i]) + 1 : pass.batch.tokens.size();
+    take_rows(pass, begin, end);
+    if (has_output) next_.batch.outputs.push_back(static_cast<int32_t>(end - begin) - 1);
+    TRY(guess_blocks_of(next_, i, step));
+    begin = end;
   }
-  return DraftOutcome{step.batch.tokens, logits_};
+  return Ok{};
+}
+
+void DraftPasses::take_rows(const DraftBatch& pass, size_t begin, size_t end) {
+  next_.batch.clear();
+  next_.batch.page_lists = pass.batch.page_lists;
+  const auto take = [&](const std::vector<int32_t>& from, std::vector<int32_t>& to) {
+    to.assign(from.begin() + static_cast<ptrdiff_t>(begin),
+              from.begin() + static_cast<ptrdiff_t>(end));
+  };
+  take(pass.batch.tokens, next_.batch.tokens);
+  take(pass.batch.positions, next_.batch.positions);
+  take(pass.batch.list_offsets, next_.batch.list_offsets);
+  take(pass.hidden_rows, next_.hidden_rows);
+}
+
+Status DraftPasses::guess_blocks_of(const DraftBatch& pass, size_t first, Step& step) {
+  const size_t count = pass.batch.outputs.size();
+  const std::span guesses = std::span(step.drafts.guesses).subspan(first, count);
+  TRY(model_.draft_blocks(pass));
+  int most = 0;
+  previous_.clear();
+  for (size_t i = 0; i < count; ++i) {
+    const bool wants_logits = guesses[i].count == 0;
+    most = std::max(most, wants_logits ? model_.config().draft_block->size : guesses[i].count);
+    previous_.push_back(pass.batch.tokens[static_cast<size_t>(pass.batch.outputs[i])]);
+  }
+  for (int made = 0; made < most; ++made) {
+    const ModelOutputs outputs = TRY(model_.follow_in_blocks(made, previous_));
+    TRY(choose(outputs, count));
+    if (guesses[0].count == 0) TRY(keep_block_logits(outputs, pass, made));
+    for (size_t i = 0; i < count; ++i) {
+      previous_[i] = best_[i].token;
+      const auto at = static_cast<size_t>(guesses[i].at) + static_cast<size_t>(made);
+      if (made < guesses[i].count) step.batch.tokens[at] = best_[i].token;
+    }
+  }
+  return Ok{};
+}
+
+// A pass of which logits are wanted has one output.
+Status DraftPasses::keep_block_logits(const ModelOutputs& outputs, const DraftBatch& pass,
+                                      int number) {
+  const auto row = static_cast<size_t>(pass.batch.outputs[0]);
+  requests_.assign(1, {.position = pass.batch.positions[row] + 2 + number,
+                       .previous_token = previous_[0],
+                       .wants_logits = true});
+  const std::span<const SampledToken> rows = TRY(sampler_.choose(outputs.logits, requests_));
+  for (const SampledToken& each : rows) keep(each.logits);
+  return Ok{};
 }
 
 // A rank's broken logits make a useless guess, which costs time but changes nothing.
@@ -68,7 +141,7 @@ Status DraftPasses::keep_logits(const ModelOutputs& outputs, const DraftOrders& 
   const std::span<const SampledToken> rows = TRY(sampler_.choose(outputs.logits, requests_));
   for (size_t i = 0; i < rows.size(); ++i) {
     if (orders.guesses[i].count > 0) continue;
-    logits_.emplace_back(rows[i].logits.begin(), rows[i].logits.end());
+    keep(rows[i].logits);
   }
   return Ok{};
 }

@@ -1,6 +1,6 @@
 // DraftPasses: the draft layer's part of a step, on every rank of a group: its first pass, and one
-// pass more for each further guess. Every rank makes the same guesses: the token with the largest
-// logit, whatever the request's options are. The engine's thread uses it.
+// pass more for each further guess; or blocks of guesses. Every rank makes the same guesses: the
+// token with the largest logit, whatever the request's options are. The engine's thread uses it.
 #pragma once
 
 #include <span>
@@ -26,10 +26,18 @@ class DraftPasses {
   Result<DraftOutcome> run(Step& step);
 
  private:
+  Status guess_in_turn(Step& step);
+  Status guess_blocks(Step& step);
+  // The blocks after the outputs of `pass`, which are those from number `first` of the orders on.
+  Status guess_blocks_of(const DraftBatch& pass, size_t first, Step& step);
+  // Makes next_ of some rows, without outputs.
+  void take_rows(const DraftBatch& pass, size_t begin, size_t end);
   // The guess after each output of the last pass, into best_.
   Status choose(const ModelOutputs& outputs, size_t count);
   // The rows that are wanted, on rank 0.
   Status keep_logits(const ModelOutputs& outputs, const DraftOrders& orders);
+  Status keep_block_logits(const ModelOutputs& outputs, const DraftBatch& pass, int number);
+  void keep(std::span<const float> row) { logits_.emplace_back(row.begin(), row.end()); }
   // Prepares the pass that continues the guesses which are not complete after `made`.
   void continue_guesses(const DraftOrders& orders, int made);
 
@@ -39,6 +47,7 @@ class DraftPasses {
   DraftBatch next_;                // scratch
   std::vector<size_t> continued_;  // the orders' number of each output of the last pass
   std::vector<int32_t> last_rows_;
+  std::vector<int32_t> previous_;  // the token before each guess of a block
   std::vector<Candidate> best_;
   std::vector<std::vector<Candidate>> parts_;  // (ranks)
   std::vector<std::span<std::byte>> part_spans_;

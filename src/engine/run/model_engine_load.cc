@@ -57,7 +57,8 @@ Status ModelEngine::load(const EngineOptions& options) {
              .stages = pipeline_->place().stages,
              .states = config.delta ? states_needed(spec.sequences_max) : 0,
              .has_draft_layer = config.has_draft_layer(),
-             .layer_guesses = options.layer_guesses};
+             .layer_guesses = options.layer_guesses,
+             .draft_block = config.guesses_blocks() ? config.draft_block->size : 0};
   std::shared_ptr<const QuantisingSource> quantising;
   if (spec.bits > 0) {
     quantising = quantising_source(

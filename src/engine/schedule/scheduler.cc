@@ -80,10 +80,7 @@ Status Scheduler::submit(uint64_t id, GenerateRequest request) {
           fmt::format("token {} is not in the vocabulary of {} tokens", token, limits_.vocab_size)};
     }
   }
-  if (request.draft_logits && !limits_.has_draft_layer) {
-    return Error{ErrorCode::kUnsupported,
-                 "the model has no draft layer that lockstep can use, or more than one stage"};
-  }
+  if (request.draft_logits) TRY(check_draft_logits(request));
   if (request.prompt.size() > static_cast<size_t>(limits_.context)) {
     return Error{ErrorCode::kExhausted,
                  fmt::format("the prompt has {} tokens, the context holds {}",
@@ -289,7 +286,7 @@ bool Scheduler::waits(const Sequence& sequence, const Sequence* next) const {
 
 void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& planned) {
   const int end = sequence.fed + count;
-  pages_.grow(sequence.pages, end, step.pages);
+  pages_.grow(sequence.pages, positions_needed(sequence, end), step.pages);
   Batch& batch = step.batch;
   const auto list = static_cast<int32_t>(batch.page_lists.size());
   const auto pages = sequence.pages.state.pages();

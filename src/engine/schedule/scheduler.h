@@ -59,6 +59,7 @@ struct SchedulerLimits {
   int states = 0;  // of recurrent layers: states_needed(sequences_max); 0: there are none
   bool has_draft_layer = false;  // with one stage only
   int layer_guesses = 0;         // in every step; 0: as many as pay
+  int draft_block = 0;           // tokens that the layer guesses at once; 0: one after the other
 };
 
 // Tokens of prompts in one step: as many as fit, but with several stages only so many that a prompt
@@ -209,6 +210,7 @@ class Scheduler {
   void plan_prompts(int tokens_max, Step& step, PlannedStep& planned);
   PlannedStep take_spare();
   // The rest in scheduler_drafts.cc.
+  Status check_draft_logits(const GenerateRequest& request) const;
   void guess(Sequence& sequence, int room, bool may_draft, int decoding, const StepBudget* budget);
   int guess_by_layer(Sequence& sequence, int decoding, const StepBudget* budget) const;
   void plan_draft_pass(Step& step, PlannedStep& planned);
@@ -218,6 +220,11 @@ class Scheduler {
   int draft(Sequence& sequence) const;
   int expect(Sequence& sequence, int room) const;
   int guesses_max(const Sequence& sequence) const;
+  // Whether the blocks of as many sequences as are guessed for fit in a batch, and this one's in
+  // its context.
+  bool has_room_for_block(const Sequence& sequence) const;
+  // The positions that a step up to `end` needs room for.
+  int positions_needed(const Sequence& sequence, int end) const;
   // Puts the prompts into ready_, first the longest-running one that need not wait.
   void find_prompts();
   int chunk_of(const Sequence& sequence, int room) const;

@@ -1,5 +1,7 @@
 // A Scheduler's guesses of next tokens: how many, by whom, and the pass of the draft layer that
 // makes some of them.
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -7,6 +9,26 @@
 #include "model/config/run_limits.h"
 
 namespace lockstep {
+
+Status Scheduler::check_draft_logits(const GenerateRequest& request) const {
+  if (!limits_.has_draft_layer) {
+    return Error{ErrorCode::kUnsupported,
+                 "the model has no draft layer that lockstep can use, or more than one stage"};
+  }
+  if (limits_.draft_block == 0) return Ok{};
+  const size_t needed = request.prompt.size() + static_cast<size_t>(request.max_tokens) +
+                        static_cast<size_t>(limits_.draft_block);
+  if (needed > static_cast<size_t>(limits_.context)) {
+    return Error{ErrorCode::kExhausted,
+                 fmt::format("the draft layer's logits need {} positions, the context holds {}",
+                             needed, limits_.context)};
+  }
+  if (limits_.draft_block < limits_.tokens_max) return Ok{};
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("the draft layer's logits need batches of {} tokens, these have {}: "
+                           "raise the number of tokens in a batch",
+                           limits_.draft_block + 1, limits_.tokens_max)};
+}
 
 // The request's own guess comes first, then what its text repeats: both cost nothing.
 void Scheduler::guess(Sequence& sequence, int room, bool may_draft, int decoding,
@@ -28,7 +50,10 @@ int Scheduler::guess_by_layer(Sequence& sequence, int decoding, const StepBudget
     return each.sequence == &sequence && each.end == sequence.fed;
   };
   if (std::none_of(undrafted_.begin(), undrafted_.end(), is_last)) return 0;
-  const int most = std::min(kLayerGuessesMax, guesses_max(sequence));
+  int most = std::min(kLayerGuessesMax, guesses_max(sequence));
+  if (limits_.draft_block > 0) {
+    most = has_room_for_block(sequence) ? std::min(most, limits_.draft_block) : 0;
+  }
   if (most <= 0 || sequence.request.draft_logits) return 0;
   if (limits_.layer_guesses > 0) return std::min(limits_.layer_guesses, most);
   return budget ? budget->guesses(decoding, sequence.layer_accuracy.share, most) : most;
@@ -40,6 +65,18 @@ int Scheduler::guesses_max(const Sequence& sequence) const {
   const int size = static_cast<int>(sequence.tokens.size());
   const int wanted = sequence.request.max_tokens - (size - sequence.prompt_size()) - 1;
   return std::min({wanted, limits_.context - size, pages_.guesses_max()});
+}
+
+// A block begins at the first position that is not computed.
+bool Scheduler::has_room_for_block(const Sequence& sequence) const {
+  return sequence.fed + limits_.draft_block <= limits_.context &&
+         kDraftingSequencesMax * (limits_.draft_block + 1) <= limits_.tokens_max;
+}
+
+int Scheduler::positions_needed(const Sequence& sequence, int end) const {
+  if (limits_.draft_block == 0) return end;
+  if (sequence.request.draft_logits) return end + limits_.draft_block;
+  return sequence.guesses_by_layer ? std::max(end, sequence.fed + limits_.draft_block) : end;
 }
 
 int Scheduler::draft(Sequence& sequence) const {
@@ -87,7 +124,9 @@ void Scheduler::plan_draft_pass(Step& step, PlannedStep& planned) {
       if (sequence.request.draft_logits) {
         batch.outputs.push_back(batch.token_count());
         step.drafts.guesses.push_back({});
-        planned.draft_rows.push_back(sequence.id);
+        planned.draft_rows.insert(planned.draft_rows.end(),
+                                  static_cast<size_t>(std::max(1, limits_.draft_block)),
+                                  sequence.id);
       }
       step.drafts.pass.hidden_rows.push_back(each.first_row + position - each.begin);
       batch.tokens.push_back(sequence.tokens[static_cast<size_t>(position) + 1]);

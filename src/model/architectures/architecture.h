@@ -94,7 +94,8 @@ enum class Role {
   kIndexPoolGate,  // hidden state to the gates by which keys of the index enter that of their pool
   kIndexPoolBias,  // (places of a pool, columns of a key): is added to the gates
   // The draft layer: norms of the next token's embedding and of the hidden state, both to the
-  // layer's input, and the norm after the layer.
+  // layer's input, and the norm after the layer. If it guesses blocks, the input is made of hidden
+  // states of several layers, and has the norm.
   kDraftTokenNorm,
   kDraftHiddenNorm,
   kDraftInput,
@@ -128,6 +129,8 @@ enum class Role {
   kIndexEntryNorm,
   kDraftTokenInput,  // the two parts of kDraftInput, where each stream has a sum of its own
   kDraftHiddenInput,
+  kDraftPrevious,  // blocks: the previous token's row, and from there to what its logits get
+  kDraftFollowing,
   // Several residual streams that are mixed element by element: their norm (streams, hidden); from
   // there to a latent, and back to the gates of the mixture; and to the gate of each stream for the
   // result. The same for a part of the layer and after the last one.
@@ -157,7 +160,7 @@ enum class Role {
   kNgramConvolutionNorm,
   kNgramConvolution,
 };
-inline constexpr int kRoleCount = 126;
+inline constexpr int kRoleCount = 128;
 constexpr bool is_of_mixed_streams(Role role) {
   return role >= Role::kAttentionStreamsNorm && role <= Role::kLastStreamsUp;
 }
@@ -248,8 +251,13 @@ struct RecurrentKind {
 // hidden state of a token and the token after that, its output predicts the one after both
 // (DeepSeek V3, https://arxiv.org/abs/2412.19437, section 2.2).
 struct DraftKind {
-  std::string_view prefix;              // instead of "model.layers.{L}." in its weights' names
+  // Instead of "model.layers.{L}." in its weights' names; {D} is the number of a draft layer.
+  std::string_view prefix;
   std::span<const WeightSpec> weights;  // besides those of a layer; empty: there is none
+  // Instead of these, in the first and in the last of several layers that guess a block of tokens
+  // at once (ModelConfig::draft_block); empty: the architecture has no such form.
+  std::span<const WeightSpec> block_begin{};
+  std::span<const WeightSpec> block_end{};
 };
 
 enum class Has { kNo, kYes, kAsConfigured };

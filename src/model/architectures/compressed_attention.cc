@@ -76,6 +76,20 @@ constexpr WeightSpec kStreamedDraft[] = {
     {Role::kDraftNorm, "model.layers.{L}.norm.weight", Split::kWhole},
 };
 
+// The layers of DSpark, which guess a block of tokens.
+constexpr WeightSpec kBlockBegin[] = {
+    {Role::kDraftInput, "model.layers.{L}.main_proj.weight", Split::kWhole},
+    {Role::kDraftHiddenNorm, "model.layers.{L}.main_norm.weight", Split::kWhole},
+};
+constexpr WeightSpec kBlockEnd[] = {
+    {Role::kLastStreams, "model.layers.{L}.hc_head_fn.weight", Split::kWhole},
+    {Role::kLastStreamsScale, "model.layers.{L}.hc_head_scale", Split::kWhole},
+    {Role::kLastStreamsBias, "model.layers.{L}.hc_head_base", Split::kWhole},
+    {Role::kDraftNorm, "model.layers.{L}.norm.weight", Split::kWhole},
+    {Role::kDraftPrevious, "model.layers.{L}.markov_head.markov_w1.weight", Split::kWhole},
+    {Role::kDraftFollowing, "model.layers.{L}.markov_head.markov_w2.weight", Split::kVocabulary},
+};
+
 constexpr LayerKind kCompressedLayer = {.mixer = Mixer::kCompressedAttention,
                                         .feed_forward = FeedForward::kExperts,
                                         .mixer_weights = kCompressedAttention,
@@ -94,6 +108,9 @@ constexpr Architecture kDeepseekV4 = {.name = "DeepseekV4ForCausalLM",
                                       .has_streams = true,
                                       .weighs_last_streams = true,
                                       .drafts_streams = true,
-                                      .draft = {.prefix = "mtp.0.", .weights = kStreamedDraft}};
+                                      .draft = {.prefix = "mtp.{D}.",
+                                                .weights = kStreamedDraft,
+                                                .block_begin = kBlockBegin,
+                                                .block_end = kBlockEnd}};
 
 }  // namespace lockstep

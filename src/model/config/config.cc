@@ -11,6 +11,7 @@
 #include "json/json.h"
 #include "kernels/kernels.h"
 #include "model/config/config_fields.h"
+#include "model/config/draft_config.h"
 #include "model/config/experts_config.h"
 #include "model/config/full_attention_config.h"
 #include "model/config/gguf_config.h"
@@ -133,17 +134,6 @@ Status check_sizes(const ModelConfig& config) {
   return Ok{};
 }
 
-Result<int> predicting_layers(const Json& file) {
-  for (const char* key : {"num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers"}) {
-    const int64_t layers = TRY(get_int(file, key)).value_or(0);
-    if (layers < 0 || layers > kLayersMax) {
-      return corrupt(fmt::format("\"{}\" is {}, which is invalid", key, layers));
-    }
-    if (layers > 0) return static_cast<int>(layers);
-  }
-  return 0;
-}
-
 Status read_gate_limit(const Json& file, ModelConfig& config) {
   switch (config.architecture->sparse.gating) {
     case Gating::kSilu:
@@ -186,22 +176,6 @@ Result<int> read_ffn(const Json& file, const Architecture& architecture) {
   return size_or(file, architecture.expert_width, std::nullopt);
 }
 
-// The draft layer of Qwen3.8-Flash-Next has constants of its own.
-Status check_draft_constants(const Json& file, const ModelConfig& config) {
-  if (!config.architecture->indexes_blocks || config.predicting_layers == 0) return Ok{};
-  if (TRY(get_bool(file, "mtp_use_dedicated_embeddings")).value_or(false)) {
-    return unsupported("\"mtp_use_dedicated_embeddings\": true is not supported");
-  }
-  const Json* draft = find(file, "mtp");
-  if (!draft || !draft->is_object()) return Ok{};
-  const double theta = TRY(positive(*draft, "rope_theta", config.rope_theta));
-  if (theta == config.rope_theta) return Ok{};
-  return unsupported(
-      fmt::format("\"rope_theta\" is {} in \"mtp\" and {} in the model, others "
-                  "than equal ones are not supported",
-                  theta, config.rope_theta));
-}
-
 // The sizes and constants of the text model.
 Result<ModelConfig> read_text_model(const Json& file, const Architecture& architecture) {
   ModelConfig config;
@@ -211,7 +185,6 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   config.hidden = TRY(size_or(file, "hidden_size", std::nullopt));
   config.ffn = TRY(read_ffn(file, architecture));
   config.layers = TRY(size_or(file, "num_hidden_layers", std::nullopt, kLayersMax));
-  config.predicting_layers = TRY(predicting_layers(file));
   config.heads = TRY(size_or(file, "num_attention_heads", std::nullopt));
   config.kv_heads = TRY(size_or(file, "num_key_value_heads", config.heads));
   if (!is_latent(config)) {
@@ -255,7 +228,7 @@ Result<ModelConfig> read_text_model(const Json& file, const Architecture& archit
   TRY(read_recurrent(file, config));
   if (config.full) TRY(read_layer_differences(file, config));
   TRY(read_ngrams(file, config));
-  TRY(check_draft_constants(file, config));
+  TRY(read_draft(file, config));
   resolve_traits(config);
   return config;
 }

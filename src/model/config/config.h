@@ -163,6 +163,21 @@ struct StreamsConfig {
   int gates() const { return low_rank > 0 ? count : count * (2 + count); }
 };
 
+// Draft layers that guess a block of tokens at once (DSpark of DeepSeek V4): the hidden states that
+// `taps` layers leave give their keys of computed positions. The block begins with the token after
+// these, all others are `noise`; each sees all of the block and predicts the token after it, whose
+// logits then get what follows from the guess before it, by a product of rank `rank`.
+struct DraftBlock {
+  int size = 0;  // tokens
+  int noise = 0;
+  int rank = 0;
+  int layers = 0;
+  std::vector<int> taps;
+};
+// Larger blocks and more layers are refused; published models have blocks of 5 and three layers.
+inline constexpr int kDraftBlockMax = 16;
+inline constexpr int kDraftLayersMax = 8;
+
 struct ModelConfig {
   const Architecture* architecture = nullptr;
   int vocab_size = 0;
@@ -203,7 +218,8 @@ struct ModelConfig {
   LatentConfig latent;
   IndexerConfig indexer;
   ExpertsConfig experts;
-  std::vector<LayerTraits> traits;  // (layers), and of the draft layer if it is used
+  std::optional<DraftBlock> draft_block;
+  std::vector<LayerTraits> traits;  // (layers), and of the draft layers if they are used
 
   int heads_per_kv() const { return heads / kv_heads; }
   // Numbers of a token: its inputs of all layers, what is looked up of it before the first layer,
@@ -225,7 +241,11 @@ struct ModelConfig {
   // The residual streams of a token that the draft layer continues.
   int draft_streams() const { return architecture->drafts_streams ? streams.count : 1; }
   bool has_draft_layer() const { return traits.size() > static_cast<size_t>(layers); }
-  // The layers of a stage that has [begin, end) of the model, with the draft layer in the last one.
+  bool guesses_blocks() const { return has_draft_layer() && draft_block.has_value(); }
+  int draft_layers() const { return draft_block ? draft_block->layers : 1; }  // if they are used
+  // The rows, each as long as a hidden state, that the draft layer's input is made of.
+  int draft_inputs() const { return draft_block ? static_cast<int>(draft_block->taps.size()) : 2; }
+  // The layers of a stage that has [begin, end) of the model, with draft layers in the last one.
   int end_with_draft(int end) const {
     return end == layers ? static_cast<int>(traits.size()) : end;
   }

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "gguf/gguf_end_tokens.h"
 #include "json/json.h"
 #include "model/config/config_fields.h"
-#include "model/config/gguf_end_tokens.h"
 #include "model/config/gguf_fields.h"
 #include "tensor/ggml_blocks.h"
 #include "weights/gguf/gguf_names.h"

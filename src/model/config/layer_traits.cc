@@ -69,7 +69,7 @@ void resolve_layer(ModelConfig& config, int layer) {
                            .pool = config.indexer.pool,
                            .has_gates = !config.architecture->indexes_blocks}};
   }
-  const bool is_draft = layer == config.layers;
+  const bool is_draft = layer >= config.layers;
   if (!is_draft || config.architecture->drafts_streams) traits.streams = config.streams.count;
   for (const std::span<const WeightSpec> specs :
        {config.mixer_weights(layer), kind.feed_forward_weights, config.architecture->every_layer}) {
@@ -133,10 +133,12 @@ void resolve_traits(ModelConfig& config) {
 
 void add_draft_layer(ModelConfig& config) {
   LOCKSTEP_CHECK(!config.architecture->draft.weights.empty() && !config.has_draft_layer());
-  LayerTraits& traits = config.traits.emplace_back();
-  traits.has_experts = config.experts.count > 0;
-  if (config.compressed) traits.window = config.layer(0).window;
-  resolve_layer(config, config.layers);
+  for (int i = 0; i < config.draft_layers(); ++i) {
+    LayerTraits& traits = config.traits.emplace_back();
+    traits.has_experts = config.experts.count > 0;
+    if (config.compressed) traits.window = config.layer(0).window;
+    resolve_layer(config, config.layers + i);
+  }
 }
 
 }  // namespace lockstep

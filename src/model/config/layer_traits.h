@@ -118,7 +118,7 @@ bool is_stored(When when, const ModelConfig& config, int layer);
 // `ffn` (0: the model's) have been read. An architecture whose layers all have experts needs no
 // list of them.
 void resolve_traits(ModelConfig& config);
-// Lets the model use its draft layer, which its architecture must have.
+// Lets the model use its draft layer or layers, which its architecture must have.
 void add_draft_layer(ModelConfig& config);
 
 }  // namespace lockstep

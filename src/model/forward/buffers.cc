@@ -251,10 +251,17 @@ class Allocator {
   }
 
   Status allocate_draft() {
-    const int continued = config().draft_streams();
-    TRY(allocate(1, {&buffers_.draft_rows}));
-    TRY(allocate(2 * static_cast<size_t>(continued) * hidden(), {&buffers_.draft_hidden}));
-    return allocate(2 * hidden(), {&buffers_.draft_input});
+    PassBuffers& b = buffers_;
+    const auto inputs = static_cast<size_t>(config().draft_inputs());
+    TRY(allocate(1, {&b.draft_rows}));
+    TRY(allocate(inputs * hidden(), {&b.draft_input}));
+    if (config().guesses_blocks()) {
+      TRY(allocate(1, {&b.block_end}));
+      TRY(allocate(static_cast<size_t>(config().draft_block->rank), {&b.draft_previous}));
+      return allocate(inputs * hidden(), {&b.draft_hidden});
+    }
+    const auto continued = static_cast<size_t>(config().draft_streams());
+    return allocate(2 * continued * hidden(), {&b.draft_hidden});
   }
 
   Status allocate_feed_forward() {

@@ -81,6 +81,9 @@ struct PassBuffers {
   // The draft layer: which hidden states it continues; those of the last pass of the model, then of
   // its own; and its input, two rows side by side.
   Slice draft_rows, draft_hidden, draft_input;
+  // If it guesses blocks, `draft_hidden` has the taps of the last pass. The last position of each
+  // token's block, and the row of a previous token.
+  Slice block_end, draft_previous;
   int index_tokens = 0;
   int index_pages = 0;  // that a sequence may have
   BufferId partials{}, sum{}, second_partials{}, second_sum{}, logits{};

@@ -7,7 +7,8 @@
 // their heads together; 4 * layers + 2 if a long batch is split in halves
 // (model/forward/overlap.h). The whole pass is queued and then run; each exchange is a turn of the
 // host (Device::run), but for the sampler's, which follows the run. A pass of the draft layer has
-// three exchanges, and its guesses one.
+// three exchanges, and its guesses one; a block two for each of its layers and one for its
+// embeddings.
 //
 // A pipeline stage has some of the layers: the first stage also has the embeddings, the last one
 // the final norm and the logits. The others receive the hidden state from the previous stage and
@@ -99,6 +100,15 @@ class Model {
   // A pass of the draft layer, which the model must have: logits of the tokens after those of the
   // batch, for its outputs.
   Result<ModelOutputs> draft(const DraftBatch& drafts);
+  // The same if it guesses blocks (ModelConfig::guesses_blocks): keeps the keys of the batch's
+  // positions and computes a block after each output. Its logits, (size, outputs), lack what
+  // follows from the tokens before them. At most draft_outputs_max() outputs, of different
+  // sequences.
+  Result<ModelOutputs> draft_blocks(const DraftBatch& drafts);
+  // The logits of guess `number` of these blocks, complete, after these tokens: one for each
+  // output.
+  Result<ModelOutputs> follow_in_blocks(int number, std::span<const int32_t> previous);
+  int draft_outputs_max() const;
 
  private:
   // The tokens of a batch that go through a layer together: all of them or a half. Values kept
@@ -106,6 +116,7 @@ class Model {
   struct BatchHalf : PassBuffers {
     int tokens = 0;
     int streams = 1;       // of the residual, side by side in `hidden`
+    int block = 0;         // the tokens of a draft block, which all see each other; 0: it has none
     bool has_sum = false;  // an exchange holds sums that are not yet in the hidden state
   };
 
@@ -188,6 +199,11 @@ class Model {
   void queue_draft_streams(const Batch& batch);
   void norm_draft_streams(Slice weight, int tokens);
   void queue_draft_outputs(const Batch& batch);
+  // In model_forward_blocks.cc.
+  void keep_tap(int layer, BatchHalf& half);
+  void queue_block_keys(const DraftBatch& drafts);
+  void list_blocks(const Batch& batch);
+  void queue_blocks();
   void queue_layer(int layer);
   void queue_turn(const Turn& turn);
   Status take_turn(const Turn& turn);
@@ -197,6 +213,7 @@ class Model {
   // Queues the exchange of the pairs of all ranks, and their copies to these places.
   void exchange_pair(PairOfRank pair, BatchHalf& half, PairPlace first, PairPlace second);
   void make_halves(int tokens, int streams);
+  void make_whole(int tokens, int streams);  // one half has all
   BatchHalf half_of(int begin, int tokens, int streams) const;
   std::span<BatchHalf> halves() { return std::span(halves_).first(half_count_); }
   void attention(int layer, BatchHalf& half);
@@ -234,6 +251,8 @@ class Model {
   void write_last_entries(const Batch& batch);
   void compressed_attention(int layer, BatchHalf& half);
   void project_compressed(int layer, const BatchHalf& half);
+  void turn_last(int layer, Slice x, int heads, const BatchHalf& half);
+  void store_shared_key(int layer, const BatchHalf& half);
   void store_rows(const LayerPages& pages, Slice rows, int columns, const BatchHalf& half);
   void make_entries(int layer, const BatchHalf& half);
   void queue_entries(int layer, const EntryParts& parts, const BatchHalf& half);
@@ -308,7 +327,9 @@ class Model {
   int pages_reached_ = 0;    // by the sequences of the batch, rounded up
   int hidden_rows_ = 0;      // of the last pass, for the draft layer
   int draft_rows_ = 0;       // of its own last pass
-  bool is_sparse_ = false;   // a token of the batch does not attend to all positions so far
+  Batch block_batch_;        // of the draft layer's last blocks
+  std::vector<int32_t> block_end_;
+  bool is_sparse_ = false;  // a token of the batch does not attend to all positions so far
   std::vector<int32_t> places_, own_rows_, page_, slot_;
   // The entries that the tokens of a batch complete, as EntryBuffers, and which token it is.
   struct ListedEntries {

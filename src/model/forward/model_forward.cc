@@ -37,6 +37,7 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> p
   for (BatchHalf& half : halves()) {
     finish_feed_forward(layers_.end - 1, half);
     add_sum(half);
+    keep_tap(layers_.end - 1, half);
   }
   if (has_head() && config_.streams.count > 1) join_streams(weights_.shared, tokens);
   if (config_.has_draft_layer()) keep_hidden(tokens);
@@ -48,6 +49,7 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> p
 void Model::queue_layer(int layer) {
   for (BatchHalf& half : halves()) {
     finish_feed_forward(layer - 1, half);
+    if (layer < config_.layers) keep_tap(layer - 1, half);
     attention(layer, half);
     exchange(mixer_shares(layer), 1, half, false);
   }

@@ -83,19 +83,13 @@ void Model::compressed_attention(int layer, BatchHalf& half) {
   attend_compressed(layer, half);
 }
 
-// Each head's query is normed without weights. The last dimensions of queries and keys turn.
+// Each head's query is normed without weights.
 void Model::project_compressed(int layer, const BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const LayerTraits& traits = config_.layer(layer);
-  const int head_dim = traits.head_dim, rope = config_.latent.rope;
-  const int heads = cut_.heads(rank_).size();
+  const int head_dim = traits.head_dim, heads = cut_.heads(rank_).size();
   const auto norm = [&](Slice x, Slice weight, int rows, int columns) {
     device_.queue(RmsNorm{x, weight, rows, columns, config_.norm_epsilon, x, columns});
-  };
-  const auto rotate = [&](Slice x, int count) {
-    const Slice table = traits.has_other_rope ? half.other_rope : half.rope;
-    device_.queue(RotatePairs{x, head_dim, head_dim - rope, table, half.tokens, count, rope, x,
-                              head_dim, head_dim - rope});
   };
   device_.queue(Matmul{half.normed,
                        half.tokens,
@@ -104,15 +98,31 @@ void Model::project_compressed(int layer, const BatchHalf& half) {
                        2});
   norm(half.query_latent, weights.vector(Role::kQueryDownNorm), half.tokens,
        config_.latent.query_rank);
-  norm(half.key, weights.vector(Role::kSharedKeyNorm), half.tokens, head_dim);
   device_.queue(Matmul{half.query_latent,
                        half.tokens,
                        {{weights.matrix(Role::kQuery), half.query},
                         {weights.matrix(Role::kIndexQuery), half.index_query}},
                        is_choosing(layer) ? 2 : 1});
   norm(half.query, half.ones, half.tokens * heads, head_dim);
-  rotate(half.query, heads);
-  rotate(half.key, 1);
+  turn_last(layer, half.query, heads, half);
+  store_shared_key(layer, half);
+}
+
+// The last dimensions of queries and keys turn.
+void Model::turn_last(int layer, Slice x, int heads, const BatchHalf& half) {
+  const LayerTraits& traits = config_.layer(layer);
+  const int head_dim = traits.head_dim, rope = config_.latent.rope;
+  const Slice table = traits.has_other_rope ? half.other_rope : half.rope;
+  device_.queue(RotatePairs{x, head_dim, head_dim - rope, table, half.tokens, heads, rope, x,
+                            head_dim, head_dim - rope});
+}
+
+// Norms and turns the products in `key`, and stores them.
+void Model::store_shared_key(int layer, const BatchHalf& half) {
+  const int head_dim = config_.layer(layer).head_dim;
+  device_.queue(RmsNorm{half.key, layer_weights(layer).vector(Role::kSharedKeyNorm), half.tokens,
+                        head_dim, config_.norm_epsilon, half.key, head_dim});
+  turn_last(layer, half.key, 1, half);
   store_rows(state_.layers[static_cast<size_t>(layer)], half.key, head_dim, half);
 }
 
@@ -197,13 +207,13 @@ void Model::attend_compressed(int layer, const BatchHalf& half) {
                           .entries = state_.entries[index],
                           .pool = traits.pool,
                           .query = half.query,
-                          .positions = half.positions,
+                          .positions = half.block > 0 ? half.block_end : half.positions,
                           .page_lists = half.page_lists,
                           .list_offsets = half.list_offsets,
                           .pages_reached = pages_reached_,
                           .tokens = half.tokens,
                           .heads = heads,
-                          .window = traits.window,
+                          .window = traits.window + half.block,
                           .scale = config_.attention_scale,
                           .has_sinks = traits.has(Role::kSinks),
                           .sinks = weights.vector(Role::kSinks),

@@ -25,7 +25,7 @@ Status Model::check_drafts(const DraftBatch& drafts) const {
 }
 
 Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
-  LOCKSTEP_CHECK(config_.has_draft_layer());
+  LOCKSTEP_CHECK(config_.has_draft_layer() && !config_.guesses_blocks());
   TRY(check_drafts(drafts));
   const Batch& batch = drafts.batch;
   const int tokens = batch.token_count();
@@ -54,14 +54,14 @@ Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
 
 // The final norm of all rows, so that the draft layer can continue any of them; or their streams.
 void Model::keep_hidden(int tokens) {
+  hidden_rows_ = tokens;
+  if (config_.guesses_blocks()) return;  // keep_tap() has
   if (config_.draft_streams() > 1) {
     copy(buffers_.hidden, tokens, config_.draft_streams() * config_.hidden, buffers_.draft_hidden);
-    hidden_rows_ = tokens;
     return;
   }
   queue_norm(last_hidden(), weights_.shared.vector(Role::kFinalNorm), tokens,
              buffers_.draft_hidden);
-  hidden_rows_ = tokens;
 }
 
 // The hidden state of a token becomes the projection of its embedding and the hidden state before

@@ -10,9 +10,15 @@ void Model::make_halves(int tokens, int streams) {
                                           .tokens = tokens,
                                           .has_experts = config_.experts.count > 0,
                                           .exchanges_in_attention = exchanges});
-  halves_[0] = half_of(0, first, streams);
+  make_whole(first, streams);
+  if (first == tokens) return;
   halves_[1] = half_of(first, tokens - first, streams);
-  half_count_ = first < tokens ? 2 : 1;
+  half_count_ = 2;
+}
+
+void Model::make_whole(int tokens, int streams) {
+  halves_[0] = half_of(0, tokens, streams);
+  half_count_ = 1;
   if (exchanging_) device_.take_back();  // after an interrupted pass
   exchanging_ = nullptr;
 }
@@ -40,6 +46,7 @@ Model::BatchHalf Model::half_of(int begin, int tokens, int streams) const {
   skip(half.hidden, streams * config_.hidden);
   skip(half.stream_gates, config_.streams.gates());
   skip(half.layer_inputs, config_.layer_inputs());
+  if (config_.guesses_blocks()) skip(half.draft_hidden, config_.draft_inputs() * config_.hidden);
   skip(half.chosen, config_.experts.chosen);
   skip(half.chosen_weights, config_.experts.chosen);
   skip(half.mask, half.index_pages * kMaskWordsOfPage);  // later layers may use it

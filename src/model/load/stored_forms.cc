@@ -67,7 +67,7 @@ Result<CutAlignment> alignment_of(const WeightSource& source, const ModelConfig&
 }
 
 Result<CutAlignment> draft_alignment_of(const WeightSource& source, const ModelConfig& config) {
-  return alignment_in(source, config, {config.layers, config.layers + 1});
+  return alignment_in(source, config, {config.layers, config.end_with_draft(config.layers)});
 }
 
 Result<uint64_t> latent_layer_bytes(const WeightSource& source, const ModelConfig& config) {

@@ -377,7 +377,10 @@ Shape shape_of(Role role, const ModelConfig& config, const LayerTraits& layer) {
       return vector_of(config.hidden *
                        (config.architecture->mixes_streams ? config.streams.count : 1));
     case Role::kDraftInput:
-      return {config.hidden, 2 * config.hidden};
+      return {config.hidden, config.draft_inputs() * config.hidden};
+    case Role::kDraftPrevious:
+    case Role::kDraftFollowing:
+      return {config.vocab_size, config.draft_block->rank};
     case Role::kDraftTokenInput:
     case Role::kDraftHiddenInput:
       return {config.hidden, config.hidden};
@@ -404,8 +407,9 @@ std::string name_of(const WeightSpec& spec, const ModelConfig& config, int layer
   constexpr std::string_view kLayerPrefix = "model.layers.{L}.";
   std::string name(spec.name);
   const std::string_view own = config.architecture->draft.prefix;
-  if (layer == config.layers && !own.empty() && name.starts_with(kLayerPrefix)) {
+  if (layer >= config.layers && !own.empty() && name.starts_with(kLayerPrefix)) {
     name.replace(0, kLayerPrefix.size(), own);
+    replace(name, "{D}", layer - config.layers);
   }
   replace(name, "{L}", layer);
   return name;
@@ -443,7 +447,12 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
     add_all(config.kind(layer).feed_forward_weights, layer);
     add_all(config.architecture->every_layer, layer);
   }
-  if (config.has_draft_layer()) add_all(config.architecture->draft.weights, config.layers);
+  if (config.guesses_blocks()) {
+    add_all(config.architecture->draft.block_begin, config.layers);
+    add_all(config.architecture->draft.block_end, config.end_with_draft(config.layers) - 1);
+  } else if (config.has_draft_layer()) {
+    add_all(config.architecture->draft.weights, config.layers);
+  }
   return table;
 }
 

@@ -517,6 +517,7 @@ constexpr KnownShape kShapes[] = {
     {"glm-5.3", "zai-org/GLM-5.3", kGlm53},
     {"glm-5.3-flash", "zai-org/GLM-5.3-Flash", kGlm53Flash},
     {"deepseek-v4-flash", "deepseek-ai/DeepSeek-V4-Flash", kDeepseekV4Flash},
+    {"deepseek-v4-pro", "deepseek-ai/DeepSeek-V4-Pro", kDeepseekV4Pro},
     {"qwen3.8-flash-next", "Qwen/Qwen3.8-Flash-Next", kQwen38FlashNext},
 };
 

@@ -55,7 +55,8 @@ inline constexpr std::string_view kGlm53 = R"(
  "rms_norm_eps": 1e-05, "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"},
  "tie_word_embeddings": false})";
 
-// Angles and sizes as in DeepSeek-V4-Flash; the kinds of layers alternate after the first two.
+// DeepSeek-V4-Flash-0731; the kinds of layers alternate after the first two. Its three last ones
+// are DSpark's.
 inline constexpr std::string_view kDeepseekV4Flash = R"(
 {"architectures": ["DeepseekV4ForCausalLM"], "vocab_size": 129280, "hidden_size": 4096,
  "moe_intermediate_size": 2048, "num_hidden_layers": 43, "num_nextn_predict_layers": 1,
@@ -63,10 +64,29 @@ inline constexpr std::string_view kDeepseekV4Flash = R"(
  "q_lora_rank": 1024, "o_groups": 8, "o_lora_rank": 1024, "sliding_window": 128,
  "compress_ratios": [0, 0, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4,
  128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128,
- 4, 0],
+ 4, 0, 0, 0], "dspark_block_size": 5, "dspark_markov_rank": 256, "dspark_noise_token_id": 128799,
+ "dspark_target_layer_ids": [40, 41, 42],
  "index_n_heads": 64, "index_head_dim": 128, "index_topk": 512, "hc_mult": 4,
  "hc_sinkhorn_iters": 20, "hc_eps": 1e-06, "n_routed_experts": 256, "n_shared_experts": 1,
  "num_experts_per_tok": 6, "norm_topk_prob": true, "routed_scaling_factor": 1.5,
+ "scoring_func": "sqrtsoftplus", "num_hash_layers": 3, "swiglu_limit": 10.0,
+ "max_position_embeddings": 1048576, "rms_norm_eps": 1e-06, "rope_theta": 10000,
+ "compress_rope_theta": 160000, "rope_scaling": {"type": "yarn", "factor": 16,
+ "original_max_position_embeddings": 65536, "beta_fast": 32, "beta_slow": 1},
+ "tie_word_embeddings": false})";
+
+// DeepSeek-V4-Pro of April 2026, whose first two layers see all entries.
+inline constexpr std::string_view kDeepseekV4Pro = R"(
+{"architectures": ["DeepseekV4ForCausalLM"], "vocab_size": 129280, "hidden_size": 7168,
+ "moe_intermediate_size": 3072, "num_hidden_layers": 61, "num_nextn_predict_layers": 1,
+ "num_attention_heads": 128, "num_key_value_heads": 1, "head_dim": 512, "qk_rope_head_dim": 64,
+ "q_lora_rank": 1536, "o_groups": 16, "o_lora_rank": 1024, "sliding_window": 128,
+ "compress_ratios": [128, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4,
+ 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4,
+ 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 128, 4, 0],
+ "index_n_heads": 64, "index_head_dim": 128, "index_topk": 1024, "hc_mult": 4,
+ "hc_sinkhorn_iters": 20, "hc_eps": 1e-06, "n_routed_experts": 384, "n_shared_experts": 1,
+ "num_experts_per_tok": 6, "norm_topk_prob": true, "routed_scaling_factor": 2.5,
  "scoring_func": "sqrtsoftplus", "num_hash_layers": 3, "swiglu_limit": 10.0,
  "max_position_embeddings": 1048576, "rms_norm_eps": 1e-06, "rope_theta": 10000,
  "compress_rope_theta": 160000, "rope_scaling": {"type": "yarn", "factor": 16,

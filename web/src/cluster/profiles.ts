@@ -27,5 +27,5 @@ export const PUBLISHED = [
   "deepseek-v3.1", "kimi-k2", "kimi-k2-thinking", "kimi-k2.5", "gpt-oss-20b", "gpt-oss-120b", "glm-4.5-air", "glm-4.5", "glm-4.6",
   "glm-4.7-flash", "minimax-m2", "gemma-4-31b", "qwen3-next-80b-a3b", "qwen3-coder-next", "qwen3.5-27b", "qwen3.5-35b-a3b",
   "qwen3.5-122b-a10b", "qwen3.5-397b-a17b", "qwen3.8-27b", "kimi-linear-48b", "gemma-4-26b-a4b", "gemma-4-e4b", "gemma-4-e2b",
-  "deepseek-v3.2", "glm-5", "glm-5.2", "glm-5.3", "glm-5.3-flash", "deepseek-v4-flash", "qwen3.8-flash-next",
+  "deepseek-v3.2", "glm-5", "glm-5.2", "glm-5.3", "glm-5.3-flash", "deepseek-v4-flash", "deepseek-v4-pro", "qwen3.8-flash-next",
 ];

@@ -1,4 +1,4 @@
-#include "model/config/gguf_end_tokens.h"
+#include "gguf/gguf_end_tokens.h"
 
 #include <algorithm>
 #include <set>
