@@ -34,6 +34,7 @@ struct GroupSpec {
   std::optional<KvKind> kv;  // of keys and values; not set: see kv_of()
   int bits = 0;              // not 0: weights are quantised to this many bits while they are read
   bool draft_layer = false;  // loaded, if the files have one, to guess tokens; with one stage only
+  std::filesystem::path draft_model{};  // instead of the layer; empty: none
 
   int size() const { return static_cast<int>(shares.size()); }
   friend bool operator==(const GroupSpec&, const GroupSpec&) = default;
@@ -44,7 +45,7 @@ struct GroupSpec {
 template <class Spec, class Visit>
 void for_each_group_field(Spec& spec, Visit&& visit) {
   auto& [model, shares, link, wire, algorithm, threads, pin_threads, context, sequences_max,
-         batch_tokens_max, device, exact, kv, bits, draft_layer] = spec;
+         batch_tokens_max, device, exact, kv, bits, draft_layer, draft_model] = spec;
   visit("model", model);
   visit("shares", shares);
   visit("link", link);
@@ -60,6 +61,7 @@ void for_each_group_field(Spec& spec, Visit&& visit) {
   visit("kv", kv);
   visit("bits", bits);
   visit("draft_layer", draft_layer);
+  visit("draft_model", draft_model);
 }
 
 inline std::vector<double> equal_shares(int ranks) {

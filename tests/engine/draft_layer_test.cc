@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "engine/variant.h"
+#include "support/drafted.h"
 #include "support/golden.h"
 #include "support/planted_drafts.h"
-#include "support/rank_threads.h"
 #include "support/temporary_folder.h"
 
 using namespace lockstep;
@@ -20,25 +20,10 @@ constexpr double kTolerance = 1e-3;
 constexpr int kTokens = 32;
 constexpr const char* kPlanted = "mtp-glm4moe-bf16";
 
-struct Drafted {
-  std::vector<Answer> answers;
-  DraftCounts counts;
-};
-
 Drafted run_drafting(const std::string& model, Setup setup,
                      const std::vector<GenerateRequest>& requests) {
-  Drafted drafted;
   setup.draft_layer = true;
-  run_ranks_with(model, setup, [&](Engine& engine, int rank) {
-    Collector events(requests.size(), engine);
-    if (rank == 0) submit_all(engine, requests);
-    const Status status = engine.run(events);
-    if (rank != 0) return status;
-    drafted.answers = events.take();
-    drafted.counts = engine.draft_counts();
-    return status;
-  });
-  return drafted;
+  return run_and_count(model, setup, requests);
 }
 
 bool same_draft_bits(const Answer& a, const Answer& b) {

@@ -11,6 +11,12 @@ using namespace lockstep;
 
 namespace {
 
+SchedulerLimits model_limits() {
+  SchedulerLimits limits = kFakeLimits;
+  limits.has_draft_model = true;
+  return limits;
+}
+
 SchedulerLimits drafting_limits(int states = 0, int block = 0) {
   SchedulerLimits limits = kFakeLimits;
   limits.has_draft_layer = true;
@@ -85,15 +91,16 @@ TEST_CASE("there are no guesses where batches are too small for the blocks of tw
 }
 
 TEST_CASE("requests that come, share beginnings and are cancelled at any time keep their texts") {
-  const int some = states_needed(kFakeLimits.sequences_max);
-  for (const auto& [states, block] : {std::pair{0, 0}, std::pair{some, 0}, std::pair{0, 5}}) {
+  const int states = states_needed(kFakeLimits.sequences_max);
+  for (const SchedulerLimits& kind :
+       {drafting_limits(), drafting_limits(states), drafting_limits(0, 5), model_limits()}) {
     std::mt19937 random(17);
     const auto below = [&](int end) {
       return static_cast<int>(random() % static_cast<unsigned>(end));
     };
     for (int round = 0; round < 60; ++round) {
       CAPTURE(round);
-      SchedulerLimits limits = drafting_limits(states, block);
+      SchedulerLimits limits = kind;
       limits.tokens_max = 8 + below(120);
       FakeEngine engine(limits);
       std::vector<GenerateRequest> requests;
@@ -119,13 +126,56 @@ TEST_CASE("requests that come, share beginnings and are cancelled at any time ke
       for (size_t i = 0; i < requests.size(); ++i) {
         if (is_cancelled[i]) continue;
         CAPTURE(i);
-        CHECK(engine.answer(i).tokens == serial(requests[i], states).tokens);
+        CHECK(engine.answer(i).tokens == serial(requests[i], kind.states).tokens);
       }
       const auto counts = engine.scheduler.page_counts();
       CHECK(counts.free + counts.cached == counts.all);
-      CHECK(counts.snapshots + counts.free_states == states);
+      CHECK(counts.snapshots + counts.free_states == kind.states);
     }
   }
+}
+
+TEST_CASE("a draft model sees each token once, also those that it guessed right") {
+  const GenerateRequest request = request_of(fake_text(100, 5), 600, kRepeatingSeed);
+  FakeEngine engine(model_limits());
+  engine.submit(1, request);
+  CHECK(engine.run() < 200);
+  CHECK(engine.answer(1).tokens == serial(request).tokens);
+  const DraftCounts counts = engine.scheduler.take_draft_counts();
+  CHECK(counts.right > 450);
+  // In passes: all known tokens, less the right guesses but the last one of each step.
+  CHECK(engine.pages.tokens_drafted <=
+        100 + 600 - static_cast<int64_t>(counts.right - counts.steps));
+}
+
+TEST_CASE("a draft model goes on from pages that another request left, and not from the disk") {
+  const GenerateRequest first = request_of(fake_text(300, 4), 100, kRepeatingSeed);
+  GenerateRequest second = first;
+  const FakeAnswer expected = serial(first);
+  second.prompt.insert(second.prompt.end(), expected.tokens.begin(), expected.tokens.end());
+  FakeDisk disk;
+  FakeEngine engine(model_limits(), &disk);
+  CHECK(engine.ask(1, first).tokens == expected.tokens);
+  const int64_t before = engine.pages.tokens_drafted;
+  CHECK(engine.ask(2, second).tokens == serial(second).tokens);
+  CHECK(engine.answer(2).cached_tokens >= 384);
+  CHECK(engine.pages.tokens_drafted - before <= 400 + 100 - 384);
+  engine.save();
+  FakeEngine later(model_limits(), &disk);  // its guesses look at all tokens: check_chain()
+  CHECK(later.ask(3, second).tokens == serial(second).tokens);
+  CHECK(later.answer(3).cached_tokens >= 384);
+  CHECK(later.scheduler.take_draft_counts().right > 0);
+  CHECK(later.pages.tokens_drafted >= 400);
+}
+
+TEST_CASE("a draft model rests while many sequences run, and catches up afterwards") {
+  FakeEngine engine(model_limits());
+  const GenerateRequest longest = request_of(fake_text(50, 1), 400, kRepeatingSeed);
+  engine.submit(0, longest);
+  for (uint64_t i = 1; i < 4; ++i) engine.submit(i, request_of(fake_text(30, 2), 60, i));
+  engine.run();
+  CHECK(engine.answer(0).tokens == serial(longest).tokens);
+  CHECK(engine.scheduler.take_draft_counts().right > 100);
 }
 
 TEST_CASE("the layer's logits are refused where there is none, or no room for its blocks") {

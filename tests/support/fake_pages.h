@@ -85,6 +85,7 @@ class FakePages {
         entries_(numbers_.size(), 0),
         tokens_(numbers_.size(), -1),
         block_(limits.draft_block),
+        has_draft_model_(limits.has_draft_model),
         tokens_max_(limits.tokens_max) {}
 
   // Executes the step's page orders as the ranks would.
@@ -120,20 +121,34 @@ class FakePages {
   void draft(Step& step) {
     const Batch& pass = step.drafts.pass.batch;
     for (size_t i = 0; i < pass.tokens.size(); ++i) {
+      if (has_draft_model_) {
+        draft_by_model(pass, i);
+        continue;
+      }
       const auto row = static_cast<size_t>(step.drafts.pass.hidden_rows[i]);
       CHECK(last_positions_.at(row) == pass.positions[i]);
       entry(pass, i, pass.positions[i]) = entry_of(last_numbers_[row], pass.tokens[i]);
     }
     for (size_t i = 0; i < step.drafts.guesses.size(); ++i) {
-      check_entries(pass, static_cast<size_t>(pass.outputs[i]));
-      write_block(pass, static_cast<size_t>(pass.outputs[i]));
+      const auto last = static_cast<size_t>(pass.outputs[i]);
+      if (has_draft_model_) {
+        check_chain(pass, last);
+      } else {
+        check_entries(pass, last);
+        write_block(pass, last);
+      }
       const DraftOrders::Guesses& own = step.drafts.guesses[i];
       for (int k = 0; k < own.count; ++k) {
         const auto at = static_cast<size_t>(own.at + k);
-        // The place of a guess: after the token that the pass had last.
-        CHECK(step.batch.positions[at] ==
-              pass.positions[static_cast<size_t>(pass.outputs[i])] + 2 + k);
+        // The place of a guess: after the token that the pass had last, or led to.
+        const int next = pass.positions[last] + (has_draft_model_ ? 1 : 2);
+        CHECK(step.batch.positions[at] == next + k);
         step.batch.tokens[at] = 100 + step.batch.positions[at] % 20;
+        if (!has_draft_model_ || k + 1 == own.count) continue;
+        Batch fed = pass;  // the guess goes on
+        fed.tokens[last] = step.batch.tokens[at];
+        fed.positions[last] = next + k;
+        draft_by_model(fed, last);
       }
     }
     for (size_t i = 0; i < step.requests.size(); ++i) {
@@ -230,6 +245,20 @@ class FakePages {
       CHECK(entries_[at] == entry_of(numbers_[at], tokens_[at + 1]));
     }
   }
+  // A draft model's state of a position depends on the tokens up to it.
+  void draft_by_model(const Batch& pass, size_t row) {
+    const int position = pass.positions[row];
+    const uint64_t before = position == 0 ? 1 : entry(pass, row, position - 1);
+    entry(pass, row, position) = mix(before, static_cast<uint64_t>(pass.tokens[row]));
+  }
+  // All before the last one have been computed by the model.
+  void check_chain(const Batch& pass, size_t last) {
+    uint64_t chain = 1;
+    for (int position = 0; position < pass.positions[last]; ++position) {
+      chain = mix(chain, static_cast<uint64_t>(tokens_[place(pass, last, position)]));
+      CHECK(entry(pass, last, position) == chain);
+    }
+  }
   // Takes the places of the entries after row `last`, which are made again.
   void write_block(const Batch& pass, size_t last) {
     CHECK(static_cast<int>(pass.outputs.size()) * (block_ + 1) <= tokens_max_);
@@ -286,6 +315,7 @@ class FakePages {
   std::vector<uint64_t> entries_;  // of the draft layer; like numbers_
   std::vector<int32_t> tokens_;    // like numbers_
   int block_ = 0;                  // of the draft layer
+  bool has_draft_model_ = false;
   int tokens_max_ = 0;
   std::vector<uint64_t> last_numbers_;  // of the last batch
   std::vector<int32_t> last_positions_;

@@ -37,6 +37,7 @@ struct Setup {
   Overlap overlap = Overlap::kAuto;
   int sequences_max = kSequencesDefault;
   bool draft_layer = false;
+  std::string draft_model{};
   int layer_guesses = 0;
   std::vector<std::string> cache_folders{};  // one for all ranks, or one for each; empty: no cache
   uint64_t cache_bytes = uint64_t{1} << 30;
@@ -132,7 +133,8 @@ inline EngineOptions engine_options_of(const std::string& model, const Setup& se
                   .exact = setup.exact,
                   .kv = setup.kv,
                   .bits = setup.bits,
-                  .draft_layer = setup.draft_layer};
+                  .draft_layer = setup.draft_layer,
+                  .draft_model = setup.draft_model};
   options.latent_cut = setup.latent_cut;
   options.overlap = setup.overlap;
   options.layer_guesses = setup.layer_guesses;

@@ -140,7 +140,8 @@ JsonObject bench_json(const ModelBenchFlags& flags, const GroupSupervisorOptions
                   {"decode_tok_s", 1 / times.token_s},
                   {"read_gb_s", speed.read_gb_s},
                   {"weight_bytes_per_token", speed.bytes_per_token}};
-  if (!options.spec.draft_layer) {  // with it a token need not read them all
+  // With guesses a token need not read them all.
+  if (!options.spec.draft_layer && options.spec.draft_model.empty()) {
     json["decode_gb_s"] = static_cast<double>(speed.bytes_per_token) / times.token_s / 1e9;
   }
   if (times.prompt_j > 0) json["prefill_j_per_token"] = times.prompt_j / flags.prompt_tokens;

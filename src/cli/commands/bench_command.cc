@@ -297,6 +297,7 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   command->add_flag("--draft-layer", model.group.spec.draft_layer,
                     "with MODEL's draft layer, whose guesses of a text without sense are seldom "
                     "right");
+  add_draft_model_flag(*command, model.group);
   command->add_flag("--explain-device", flags->explains_device,
                     "measure nothing: what a token after the prompt costs on a GPU, as planned");
   command->add_flag("--json", flags->json, "one JSON value");
@@ -310,6 +311,9 @@ void add_bench_command(CLI::App& app, Command& chosen) {
     }
     if (!has_shape && (!shape.format.empty() || shape.layers != 0)) {
       throw CLI::RequiredError("--shape, to which --format and --layers belong,");
+    }
+    if (has_shape && !flags->model.group.draft_model.empty()) {
+      throw CLI::RequiredError("MODEL, to which --draft-model belongs,");
     }
     if (!has_shape) flags->model.group.spec.bits = shape.bits;
     chosen = [flags, has_shape] {

@@ -262,7 +262,7 @@ std::set<const CLI::Option*> add_local_flags(CLI::App& command, RunFlags& flags)
   const std::set<const CLI::Option*> before(known.begin(), known.end());
   command.add_flag("--local", flags.local,
                    "with own workers, even if a node runs; meant by every flag that follows");
-  add_draft_flags(command, flags.draft_tokens, flags.group.spec);
+  add_draft_flags(command, flags.draft_tokens, flags.group);
   add_group_flags(command, flags.group);
   add_cache_flag(command, flags.group, "default 0");
   add_bits_flag(command, flags.group);

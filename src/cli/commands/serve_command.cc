@@ -449,10 +449,10 @@ Result<bool> serve(const ServeFlags& flags, const Command& restart_program) {
 // Whether a flag for worker processes of this machine was given, which no cluster plans.
 bool says_how_grouped(const CLI::App& command) {
   constexpr const char* kFlags[] = {
-      "--ranks",         "--shares",      "--parallel", "--stages",        "--link",
-      "--link-delay-us", "--link-gbit-s", "--topology", "--rails",         "--encrypt",
-      "--wire",          "--threads",     "--pin",      "--exact",         "--kv",
-      "--bits",          "--streams",     "--queue",    "--no-draft-layer"};
+      "--ranks",         "--shares",      "--parallel", "--stages",         "--link",
+      "--link-delay-us", "--link-gbit-s", "--topology", "--rails",          "--encrypt",
+      "--wire",          "--threads",     "--pin",      "--exact",          "--kv",
+      "--bits",          "--streams",     "--queue",    "--no-draft-layer", "--draft-model"};
   return std::any_of(std::begin(kFlags), std::end(kFlags),
                      [&](const char* flag) { return command.get_option(flag)->count() > 0; });
 }
@@ -481,7 +481,7 @@ void add_serve_command(CLI::App& app, Command& chosen, Command restart_program) 
   command->add_option("--claude-model", flags->claude_model,
                       "the model that names such as claude-* mean for clients of Anthropic's API "
                       "(default: the only one)");
-  add_draft_flags(*command, flags->draft_tokens, flags->group.spec);
+  add_draft_flags(*command, flags->draft_tokens, flags->group);
   CLI::Option* alone = command->add_flag("--alone", flags->alone, "do not be part of a cluster");
   for (CLI::Option* option : add_cluster_flags(*command, flags->cluster)) {
     if (option->get_envname().empty()) alone->excludes(option);

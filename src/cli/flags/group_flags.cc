@@ -196,11 +196,18 @@ void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise)
       ->check(CLI::Range(0.0, kDiskCacheBytesMax / kGib));
 }
 
-void add_draft_flags(CLI::App& command, int& draft_tokens, GroupSpec& spec) {
-  spec.draft_layer = true;
-  command.add_flag("!--no-draft-layer", spec.draft_layer,
+void add_draft_model_flag(CLI::App& command, GroupFlags& flags) {
+  command.add_option("--draft-model", flags.draft_model,
+                     "a smaller model with the same tokens, which guesses instead of the draft "
+                     "layer; the text stays the same");
+}
+
+void add_draft_flags(CLI::App& command, int& draft_tokens, GroupFlags& flags) {
+  flags.spec.draft_layer = true;
+  command.add_flag("!--no-draft-layer", flags.spec.draft_layer,
                    "leave the model's draft layer (MTP) out, which takes memory; without it tokens "
                    "come one by one; the text stays the same");
+  add_draft_model_flag(command, flags);
   command
       .add_option("--draft", draft_tokens,
                   "draft this many tokens from the text so far and verify them together (default "
@@ -218,6 +225,7 @@ Result<GroupSupervisorOptions> group_options(const GroupFlags& flags) {
   GroupSupervisorOptions options{.spec = flags.spec, .queue_max = flags.queue_max};
   GroupSpec& spec = options.spec;
   spec.model = TRY(find_model(flags.model));
+  if (!flags.draft_model.empty()) spec.draft_model = TRY(find_model(flags.draft_model));
   spec.shares = TRY(parse_shares(flags.shares, flags.ranks));
   const int stages = TRY(stage_count(flags, spec.size()));
   TRY(check_link_options(spec.link));

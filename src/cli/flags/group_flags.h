@@ -21,11 +21,12 @@ CLI::Validator at_least(int least);
 
 struct GroupFlags {
   std::string model;
-  int ranks = 0;         // 0: one per share, or 1
-  std::string shares;    // "3:1"
-  std::string parallel;  // "tensor" or "pipeline"; empty: as `stages` says
-  int stages = 0;        // 0: one, or with "pipeline" as many as ranks
-  GroupSpec spec{};      // without what the flags above decide: see group_options()
+  int ranks = 0;            // 0: one per share, or 1
+  std::string shares;       // "3:1"
+  std::string parallel;     // "tensor" or "pipeline"; empty: as `stages` says
+  int stages = 0;           // 0: one, or with "pipeline" as many as ranks
+  std::string draft_model;  // empty: none
+  GroupSpec spec{};         // without what the flags above decide: see group_options()
   int queue_max = kQueueDefault;
   bool verbose = false;  // lists every tensor's error with --bits
   std::optional<double> cache_disk_gib;
@@ -43,7 +44,8 @@ void add_bits_flag(CLI::App& command, GroupFlags& flags);
 // --cache-disk; `otherwise` describes the default.
 void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise);
 // --draft, GenerateRequest::draft_tokens, and --no-draft-layer.
-void add_draft_flags(CLI::App& command, int& draft_tokens, GroupSpec& spec);
+void add_draft_flags(CLI::App& command, int& draft_tokens, GroupFlags& flags);
+void add_draft_model_flag(CLI::App& command, GroupFlags& flags);
 // The cache of --cache-disk; without it nothing is kept.
 Result<DiskCache> disk_cache_of(const GroupFlags& flags);
 Result<GroupSupervisorOptions> group_options(const GroupFlags& flags);

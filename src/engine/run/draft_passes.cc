@@ -6,7 +6,8 @@ namespace lockstep {
 
 Result<DraftOutcome> DraftPasses::run(Step& step) {
   logits_.clear();
-  TRY(model_.config().guesses_blocks() ? guess_blocks(step) : guess_in_turn(step));
+  const bool by_block = !draft_model_ && model_.config().guesses_blocks();
+  TRY(by_block ? guess_blocks(step) : guess_in_turn(step));
   for (size_t i = 0; i < step.requests.size(); ++i) {
     step.requests[i].previous_token = step.batch.tokens[static_cast<size_t>(step.batch.outputs[i])];
   }
@@ -15,7 +16,7 @@ Result<DraftOutcome> DraftPasses::run(Step& step) {
 
 Status DraftPasses::guess_in_turn(Step& step) {
   const DraftOrders& orders = step.drafts;
-  ModelOutputs outputs = TRY(model_.draft(orders.pass));
+  ModelOutputs outputs = TRY(compute(orders.pass));
   continued_.clear();
   last_rows_.clear();
   for (size_t i = 0; i < orders.guesses.size(); ++i) {
@@ -34,9 +35,13 @@ Status DraftPasses::guess_in_turn(Step& step) {
       if (made < each.count) step.batch.tokens[at] = best_[i].token;
     }
     continue_guesses(orders, ++made);
-    if (!continued_.empty()) outputs = TRY(model_.draft(next_));
+    if (!continued_.empty()) outputs = TRY(compute(next_));
   }
   return Ok{};
+}
+
+Result<ModelOutputs> DraftPasses::compute(const DraftBatch& pass) {
+  return draft_model_ ? draft_model_->forward(pass.batch) : model_.draft(pass);
 }
 
 // Logits are wanted after every token: a block there takes the places of the keys after it, which
@@ -109,7 +114,11 @@ Status DraftPasses::keep_block_logits(const ModelOutputs& outputs, const DraftBa
 
 // A rank's broken logits make a useless guess, which costs time but changes nothing.
 Status DraftPasses::choose(const ModelOutputs& outputs, size_t count) {
-  const auto width = static_cast<size_t>(outputs.vocabulary.size());
+  const Range vocabulary = outputs.vocabulary;
+  const auto width = static_cast<size_t>(vocabulary.size());
+  // A draft model may have more ids than the model.
+  const int end = std::min(vocabulary.end, model_.config().vocab_size);
+  const auto known = static_cast<size_t>(std::max(0, end - vocabulary.begin));
   parts_.resize(static_cast<size_t>(group_.size()));
   part_spans_.clear();
   for (std::vector<Candidate>& part : parts_) {
@@ -117,8 +126,8 @@ Status DraftPasses::choose(const ModelOutputs& outputs, size_t count) {
     part_spans_.push_back(std::as_writable_bytes(std::span(part)));
   }
   std::vector<Candidate>& own = parts_[static_cast<size_t>(group_.rank())];
-  for (size_t i = 0; i < count && width > 0; ++i) {
-    own[i] = largest(outputs.logits.subspan(i * width, width), outputs.vocabulary.begin);
+  for (size_t i = 0; i < count && known > 0; ++i) {
+    own[i] = largest(outputs.logits.subspan(i * width, known), outputs.vocabulary.begin);
   }
   TRY(group_.all_gather(part_spans_));
   best_.assign(count, Candidate{});

@@ -1,6 +1,7 @@
-// DraftPasses: the draft layer's part of a step, on every rank of a group: its first pass, and one
-// pass more for each further guess; or blocks of guesses. Every rank makes the same guesses: the
-// token with the largest logit, whatever the request's options are. The engine's thread uses it.
+// DraftPasses: the part of a step of a draft layer or a draft model, on every rank of a group: its
+// first pass, and one pass more for each further guess; or blocks of guesses. Every rank makes the
+// same guesses: the token with the largest logit, whatever the request's options are. The engine's
+// thread uses it.
 #pragma once
 
 #include <span>
@@ -17,9 +18,10 @@ namespace lockstep {
 
 class DraftPasses {
  public:
-  // All must outlive it.
-  DraftPasses(Model& model, Group& group, Sampler& sampler)
-      : model_(model), group_(group), sampler_(sampler) {}
+  // All must outlive it. `draft_model` guesses instead of the model's own layer; null: there is
+  // none.
+  DraftPasses(Model& model, Model* draft_model, Group& group, Sampler& sampler)
+      : model_(model), draft_model_(draft_model), group_(group), sampler_(sampler) {}
 
   // Computes step.drafts, and puts the guesses into the step's batch and requests. The result is
   // valid until the next call. Errors are those of Model::draft() and of the exchanges.
@@ -27,6 +29,7 @@ class DraftPasses {
 
  private:
   Status guess_in_turn(Step& step);
+  Result<ModelOutputs> compute(const DraftBatch& pass);
   Status guess_blocks(Step& step);
   // The blocks after the outputs of `pass`, which are those from number `first` of the orders on.
   Status guess_blocks_of(const DraftBatch& pass, size_t first, Step& step);
@@ -42,6 +45,7 @@ class DraftPasses {
   void continue_guesses(const DraftOrders& orders, int made);
 
   Model& model_;
+  Model* draft_model_;
   Group& group_;
   Sampler& sampler_;
   DraftBatch next_;                // scratch

@@ -64,6 +64,8 @@ class ModelEngine final : public Engine {
   // `source` is the source of `opened`, or one that quantises it.
   Status load_model(const EngineOptions& options, const OpenedModel& opened,
                     std::shared_ptr<const WeightSource> source);
+  // The other model that guesses, if there is one. After load_model().
+  Status load_draft_model(const EngineOptions& options);
   void make_sampler();
   // Serving continues without one if it cannot be opened, with a warning.
   void open_stores(const EngineOptions& options);
@@ -119,9 +121,10 @@ class ModelEngine final : public Engine {
   std::unique_ptr<Device> device_;
   Progress* progress_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<Model> draft_model_;  // null: there is none
   std::optional<PageMover> mover_;
   std::unique_ptr<Sampler> sampler_;         // in the last stage
-  std::optional<DraftPasses> draft_passes_;  // if the draft layer is used
+  std::optional<DraftPasses> draft_passes_;  // if a draft layer or model is used
   // For display, so that each may be read by itself.
   std::atomic<uint64_t> draft_steps_{0}, draft_guesses_{0}, draft_right_{0};
   SchedulerLimits limits_;

@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "device/device_kinds.h"
+#include "engine/run/draft_model.h"
 #include "engine/run/model_engine.h"
 #include "engine/run/model_identity.h"
 #include "model/load/sequence_state.h"
@@ -39,7 +40,8 @@ Status ModelEngine::load(const EngineOptions& options) {
   const GroupSpec& spec = options.spec;
   measure_links_every_ = options.measure_links_every;
   const auto partial = spec.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
-  const bool drafts = spec.draft_layer && pipeline_->place().stages == 1;
+  const bool drafts =
+      spec.draft_layer && spec.draft_model.empty() && pipeline_->place().stages == 1;
   const OpenedModel opened = TRY(drafts ? open_with_draft_layer(spec.model.string(), partial)
                                         : open_model(spec.model.string(), partial));
   const ModelConfig& config = opened.config;
@@ -57,6 +59,7 @@ Status ModelEngine::load(const EngineOptions& options) {
              .stages = pipeline_->place().stages,
              .states = config.delta ? states_needed(spec.sequences_max) : 0,
              .has_draft_layer = config.has_draft_layer(),
+             .has_draft_model = !spec.draft_model.empty(),
              .layer_guesses = options.layer_guesses,
              .draft_block = config.guesses_blocks() ? config.draft_block->size : 0};
   std::shared_ptr<const QuantisingSource> quantising;
@@ -66,6 +69,7 @@ Status ModelEngine::load(const EngineOptions& options) {
         {.bits = spec.bits, .threads = spec.threads, .first_core = options.first_core});
   }
   TRY(load_model(options, opened, quantising ? quantising : opened.source));
+  TRY(load_draft_model(options));
   make_sampler();
   open_stores(options);
   grammar_maker_ =
@@ -80,6 +84,11 @@ Status ModelEngine::load(const EngineOptions& options) {
              .first_layer = report_.first_layer,
              .last_layer = report_.last_layer,
              .device = device_->description()};
+  if (draft_model_) {
+    report_.weight_bytes += draft_model_->weights().weight_bytes;
+    report_.read_bytes += draft_model_->weights().read_bytes;
+    report_.state_bytes += draft_model_->state_bytes();
+  }
   if (pipeline_->is_leader()) report_.identity = identity_text(spec);
   if (quantising) report_.quantised = quantisation_report(*quantising, config);
   return Ok{};
@@ -113,6 +122,33 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
                             .between_layers = [this] { return pipeline_->poll(); },
                             .progress = options.progress},
                            pipeline_->group(), *device_));
+  return Ok{};
+}
+
+// It is cut like the model, and its state has the same pages.
+Status ModelEngine::load_draft_model(const EngineOptions& options) {
+  const GroupSpec& spec = options.spec;
+  if (spec.draft_model.empty()) return Ok{};
+  if (pipeline_->place().stages > 1) {
+    return Error{ErrorCode::kUnsupported,
+                 "a draft model cannot be used in a pipeline: leave --draft-model out, or use one "
+                 "stage"};
+  }
+  const OpenedModel opened = TRY(open_model(spec.draft_model.string()));
+  TRY(check_draft_model({spec.model, model_->config()}, {spec.draft_model, opened.config},
+                        limits_.context));
+  draft_model_ = TRY(Model::load({.config = opened.config,
+                                  .source = opened.source,
+                                  .shares = spec.shares,
+                                  .tokens_max = limits_.tokens_max,
+                                  .pages = pages_needed(limits_),
+                                  .kv = kv_of(spec.exact, spec.kv),
+                                  .page_list_entries_max = pages_needed(limits_),
+                                  .link = spec.link.kind,
+                                  .latent_cut = options.latent_cut,
+                                  .overlap = options.overlap,
+                                  .progress = options.progress},
+                                 pipeline_->group(), *device_));
   return Ok{};
 }
 
@@ -170,8 +206,8 @@ void ModelEngine::make_sampler() {
   }
   begins.push_back(model_->config().vocab_size);
   sampler_ = std::make_unique<Sampler>(pipeline_->group(), std::move(begins));
-  if (!model_->config().has_draft_layer()) return;
-  draft_passes_.emplace(*model_, pipeline_->group(), *sampler_);
+  if (!model_->config().has_draft_layer() && !draft_model_) return;
+  draft_passes_.emplace(*model_, draft_model_.get(), pipeline_->group(), *sampler_);
 }
 
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, Group group) {

@@ -60,6 +60,7 @@ int steps_in_flight_max(int stages) {
 
 Scheduler::Scheduler(const SchedulerLimits& limits, PageDisk* disk)
     : limits_(limits), pages_(pages_needed(limits), disk, limits.states, limits.sequences_max) {
+  if (limits.has_draft_model) drafted_in_page_.resize(static_cast<size_t>(pages_needed(limits)));
   running_.reserve(static_cast<size_t>(limits.sequences_max));
   ready_.reserve(static_cast<size_t>(limits.sequences_max));
   const int steps = steps_in_flight_max(limits.stages) + 1;  // one is being planned or completed
@@ -155,6 +156,7 @@ bool Scheduler::plan(Step& step, const StepBudget* budget) {
   const bool has_planned = !planned.sequences.empty();
   if (has_planned) {
     if (limits_.has_draft_layer) plan_draft_pass(step, planned);
+    if (limits_.has_draft_model) plan_model_pass(step, planned);
     shape_.drafted = step.drafts.pass.batch.token_count();
     ++steps_planned_;
     in_flight_.push_back(std::move(planned));
@@ -197,6 +199,7 @@ void Scheduler::take_over_pages() {
     if (positions <= sequence->fed) continue;
     sequence->cached += positions - sequence->fed;
     sequence->fed = sequence->completed = positions;
+    find_drafted(*sequence);
   }
 }
 
@@ -286,7 +289,7 @@ bool Scheduler::waits(const Sequence& sequence, const Sequence* next) const {
 
 void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& planned) {
   const int end = sequence.fed + count;
-  pages_.grow(sequence.pages, positions_needed(sequence, end), step.pages);
+  grow(sequence, positions_needed(sequence, end), step);
   Batch& batch = step.batch;
   const auto list = static_cast<int32_t>(batch.page_lists.size());
   const auto pages = sequence.pages.state.pages();
@@ -424,6 +427,9 @@ void Scheduler::end_drafts(Sequence& sequence, const Planned& planned, int right
                        .guesses = static_cast<uint64_t>(planned.drafts),
                        .right = static_cast<uint64_t>(right)});
     sequence.layer_accuracy.learn(planned.drafts, right);
+    // The last guess was not fed to the model.
+    const int seen = planned.end - planned.drafts + std::min(right, planned.drafts - 1);
+    if (limits_.has_draft_model) set_drafted(sequence, seen);
   } else {
     sequence.drafts.learn(right);
   }

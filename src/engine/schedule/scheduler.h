@@ -19,9 +19,9 @@
 // positions are overwritten. A request may also say what it expects its answer to be, which is
 // computed in the same way.
 //
-// A draft layer (model/forward/model_forward_draft.cc) guesses too, with every rank, before the
-// step that computes its guesses: the step's orders say how many and where they belong. Each step
-// also has the layer compute its entries of the tokens of the step before.
+// A draft layer (model/forward/model_forward_draft.cc), or a draft model, guesses too, with every
+// rank, before the step that computes its guesses: the step's orders say how many and where they
+// belong. Each step also has the layer compute its entries of the tokens of the step before.
 //
 // In a pipeline several steps are in flight: they are planned ahead and return in the same order. A
 // decoding sequence is in at most one of them, since its next token needs the choice; chunks of a
@@ -58,6 +58,7 @@ struct SchedulerLimits {
   int stages = 1;  // of the pipeline
   int states = 0;  // of recurrent layers: states_needed(sequences_max); 0: there are none
   bool has_draft_layer = false;  // with one stage only
+  bool has_draft_model = false;  // the same: then there is no draft layer
   int layer_guesses = 0;         // in every step; 0: as many as pay
   int draft_block = 0;           // tokens that the layer guesses at once; 0: one after the other
 };
@@ -154,8 +155,9 @@ class Scheduler {
     CachedPages pages;
     std::vector<double> pooled;  // the sum of the hidden states so far
     Drafts drafts;
-    GuessAccuracy layer_accuracy;   // of the draft layer
+    GuessAccuracy layer_accuracy;   // of the draft layer or the draft model
     bool guesses_by_layer = false;  // the guesses of the step in flight
+    int drafted = 0;                // tokens whose state the draft model has computed
 
     int prompt_size() const { return static_cast<int>(request.prompt.size()); }
     int unfed() const { return static_cast<int>(tokens.size()) - fed; }
@@ -213,6 +215,8 @@ class Scheduler {
   Status check_draft_logits(const GenerateRequest& request) const;
   void guess(Sequence& sequence, int room, bool may_draft, int decoding, const StepBudget* budget);
   int guess_by_layer(Sequence& sequence, int decoding, const StepBudget* budget) const;
+  // Whether the layer or the model can continue the last token.
+  bool may_guess(const Sequence& sequence) const;
   void plan_draft_pass(Step& step, PlannedStep& planned);
   void take_drafted(const PlannedStep& step, DraftOutcome drafted, const EventSink& events);
   // Both guess the next tokens of a decoding sequence and return their number: from its text, and
@@ -225,6 +229,13 @@ class Scheduler {
   bool has_room_for_block(const Sequence& sequence) const;
   // The positions that a step up to `end` needs room for.
   int positions_needed(const Sequence& sequence, int end) const;
+  // In scheduler_draft_model.cc.
+  bool may_guess_by_model(const Sequence& sequence) const;
+  void plan_model_pass(Step& step, PlannedStep& planned);
+  void set_drafted(Sequence& sequence, int end);
+  void find_drafted(Sequence& sequence) const;
+  // Room for positions [0, length).
+  void grow(Sequence& sequence, int length, Step& step);
   // Puts the prompts into ready_, first the longest-running one that need not wait.
   void find_prompts();
   int chunk_of(const Sequence& sequence, int room) const;
@@ -259,6 +270,8 @@ class Scheduler {
     int first_row;  // of the batch
   };
   std::vector<Undrafted> undrafted_;
+  // The first positions of each page whose state the draft model has computed.
+  std::vector<uint8_t> drafted_in_page_;
   DraftCounts draft_counts_;
   bool save_failed_ = false;
   uint64_t steps_planned_ = 0;

@@ -88,7 +88,7 @@ void Scheduler::plan_resume(Sequence& sequence, int& room, Step& step, PlannedSt
 void Scheduler::add_loads(Sequence& sequence, int pages, Step& step, PlannedStep& planned) {
   const auto first = static_cast<size_t>(sequence.pages.in_tree);
   const int end = (sequence.pages.in_tree + pages) * kPagePositions;
-  pages_.grow(sequence.pages, end, step.pages);
+  grow(sequence, end, step);
   const auto numbers = sequence.pages.state.pages();
   for (size_t i = first; i < numbers.size(); ++i) {
     step.pages.loads.push_back({numbers[i], sequence.pages.keys[i]});

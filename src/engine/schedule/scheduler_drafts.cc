@@ -45,11 +45,15 @@ void Scheduler::guess(Sequence& sequence, int room, bool may_draft, int decoding
 }
 
 // The layer continues the last hidden state, which must be one of the last batch's.
-int Scheduler::guess_by_layer(Sequence& sequence, int decoding, const StepBudget* budget) const {
-  const auto is_last = [&](const Undrafted& each) {
+bool Scheduler::may_guess(const Sequence& sequence) const {
+  if (limits_.has_draft_model) return may_guess_by_model(sequence);
+  return std::any_of(undrafted_.begin(), undrafted_.end(), [&](const Undrafted& each) {
     return each.sequence == &sequence && each.end == sequence.fed;
-  };
-  if (std::none_of(undrafted_.begin(), undrafted_.end(), is_last)) return 0;
+  });
+}
+
+int Scheduler::guess_by_layer(Sequence& sequence, int decoding, const StepBudget* budget) const {
+  if (!may_guess(sequence)) return 0;
   int most = std::min(kLayerGuessesMax, guesses_max(sequence));
   if (limits_.draft_block > 0) {
     most = has_room_for_block(sequence) ? std::min(most, limits_.draft_block) : 0;

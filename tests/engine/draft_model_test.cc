@@ -1,0 +1,93 @@
+// A draft model: its guesses cost no bit of the answer, and it is refused where it cannot guess.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/drafted.h"
+#include "support/golden.h"
+
+using namespace lockstep;
+
+namespace {
+
+const std::string kTeller = std::string(LOCKSTEP_SOURCE_DIR) + "/models/stories260K";
+
+std::string refusal(const std::string& model, const Setup& setup) {
+  const auto errors =
+      try_ranks_with(links_of(setup), model, setup, [](Engine&, int) { return Status(Ok{}); });
+  return errors.front();
+}
+
+}  // namespace
+
+TEST_CASE("a model that guesses for itself is always right, and saves steps") {
+  const GenerateRequest request{.prompt = {1, 403, 407, 261, 378}, .max_tokens = 100};
+  const Answer serial = run_ranks(kTeller, {}, {request}).answers[0];
+  REQUIRE(serial.tokens.size() == 100);
+  for (const std::vector<double>& shares :
+       std::vector<std::vector<double>>{{1}, {1, 1}, {3, 1, 2}, {1, 1, 1, 1}}) {
+    CAPTURE(shares.size());
+    Setup setup{.shares = shares, .draft_model = kTeller, .layer_guesses = 4};
+    const Drafted drafted = run_and_count(kTeller, setup, {request});
+    CHECK(same_bits(drafted.answers[0], serial));
+    // Five tokens a step after the first one.
+    CHECK(drafted.counts.steps == 20);
+    CHECK(drafted.counts.guesses == drafted.counts.right);
+    CHECK(drafted.counts.right == 79);
+    setup.layer_guesses = 0;  // as many as pay
+    CHECK(same_bits(run_and_count(kTeller, setup, {request}).answers[0], serial));
+  }
+}
+
+TEST_CASE(
+    "guesses of another model change no request's answer, whatever kinds of layers they have") {
+  struct Pair {
+    const char* model;
+    const char* draft;
+  };
+  for (const Pair& pair :
+       {Pair{"qwen35-bf16", "glm47flash-bf16"}, Pair{"llama3-bf16", "gptoss-mxfp4"},
+        Pair{"deepseekv4-bf16", "gemma4-e-bf16"}, Pair{"glm5next-bf16", "glm5next-bf16"}}) {
+    CAPTURE(pair.model);
+    const std::string model = golden_folder(pair.model);
+    const GenerateRequest plain{.prompt = read_golden(model).prompt, .max_tokens = 24};
+    std::vector<GenerateRequest> requests(4, plain);
+    for (size_t i = 1; i < requests.size(); ++i) {
+      requests[i].sampling.seed = i;
+      requests[i].sampling.temperature = 0.5F * static_cast<float>(i);
+    }
+    requests[2].sampling.repetition_penalty = 1.3F;
+    requests[3].chunk = 5;
+    const std::vector<Answer> serial = run_ranks(model, {}, requests).answers;
+    const bool has_states = std::string_view(pair.draft).starts_with("glm5next");
+    for (const std::vector<double>& shares : std::vector<std::vector<double>>{{1}, {2, 1}}) {
+      const Setup setup{.shares = shares, .draft_model = golden_folder(pair.draft)};
+      if (has_states) {
+        CHECK(refusal(model, setup).find("it has recurrent layers") != std::string::npos);
+        continue;
+      }
+      for (size_t i = 0; i < requests.size(); ++i) {
+        const Drafted alone = run_and_count(model, setup, {requests[i]});
+        CHECK(alone.answers[0].error == "");
+        CHECK(same_bits(alone.answers[0], serial[i]));
+        CHECK(alone.counts.guesses > 0);
+      }
+      const Drafted together = run_and_count(model, setup, requests);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        CHECK(same_bits(together.answers[i], serial[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("a draft model with other tokens, or in a pipeline, is refused with the reason") {
+  const std::string model = golden_folder("llama3-bf16");
+  CHECK(refusal(model, {.draft_model = golden_folder("gemma4-e-bf16")}) ==
+        "the draft model " + golden_folder("gemma4-e-bf16") +
+            " cannot be used: it has 192 tokens and the model 320");
+  CHECK(
+      refusal(model, {.shares = {1, 1}, .stages = 2, .draft_model = model}).find("in a pipeline") !=
+      std::string::npos);
+  CHECK(refusal(model, {.draft_model = "/nowhere"}).find("/nowhere") != std::string::npos);
+}
