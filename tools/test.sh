@@ -39,8 +39,11 @@ case "$preset" in
     ;;
 esac
 
+# Next to a test with processes, of which one runs at a time and which mostly waits, two may compute.
+parallel=3
+[ "$preset" = release ] || parallel=2
 status=0
-ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel 2 \
+ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$parallel" \
   ${selection[@]+"${selection[@]}"} 2>&1 </dev/null | tee "$log" || status=$?
 echo "Took $((SECONDS - started)) s: build $((built - started)) s, tests $((SECONDS - built)) s"
 exit "$status"
