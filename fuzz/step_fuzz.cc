@@ -36,6 +36,10 @@ void check(const DraftOrders& drafts, int tokens) {
   const Batch& pass = drafts.pass.batch;
   LOCKSTEP_CHECK(drafts.guesses.size() == pass.outputs.size());
   LOCKSTEP_CHECK(drafts.pass.hidden_rows.size() == pass.tokens.size());
+  for (size_t i = 0; i < pass.outputs.size(); ++i) {
+    LOCKSTEP_CHECK(pass.outputs[i] >= 0 && pass.outputs[i] < pass.token_count());
+    LOCKSTEP_CHECK(i == 0 || pass.outputs[i - 1] < pass.outputs[i]);
+  }
   for (const DraftOrders::Guesses& each : drafts.guesses) {
     LOCKSTEP_CHECK(each.count >= 0 && each.at >= 0 && each.at + each.count <= tokens);
   }

@@ -6,6 +6,8 @@
 
 #include "support/drafted.h"
 #include "support/golden.h"
+#include "support/random_model.h"
+#include "support/temporary_folder.h"
 
 using namespace lockstep;
 
@@ -79,6 +81,35 @@ TEST_CASE(
       }
     }
   }
+}
+
+TEST_CASE(
+    "tokens that the draft model lacks are no reason to stop, and others than the model's are") {
+  const TemporaryFolder work;
+  const std::filesystem::path draft = work.path() / "draft";
+  write_random_model("llama3-bf16", {{"vocab_size", 500}, {"max_position_embeddings", 512}}, draft);
+  std::string tokenizer = read_small_file(kTeller + "/tokenizer.json").value();
+  REQUIRE(write_new_file(draft / "tokenizer.json", tokenizer).ok());
+  GenerateRequest request{.prompt = {1, 403, 505, 407, 511}, .max_tokens = 40};
+  GenerateRequest biased = request;
+  biased.logit_bias = {{.token = 509, .bias = 100.0F}};
+  for (const GenerateRequest& each : {request, biased}) {
+    const Answer serial = run_ranks(kTeller, {}, {each}).answers[0];
+    REQUIRE(serial.error == "");
+    CHECK((serial.tokens[7] == 509) == !each.logit_bias.empty());
+    const Setup setup{.shares = {2, 1}, .draft_model = draft.string(), .layer_guesses = 3};
+    const Drafted drafted = run_and_count(kTeller, setup, {each});
+    CHECK(same_bits(drafted.answers[0], serial));
+    CHECK(drafted.counts.guesses > 0);
+  }
+  const std::string known = "\"q\": ";
+  const size_t at = tokenizer.find(known);
+  REQUIRE(at != std::string::npos);
+  tokenizer.replace(at, known.size(), "\"\u00e9\": ");
+  std::filesystem::remove(draft / "tokenizer.json");
+  REQUIRE(write_new_file(draft / "tokenizer.json", tokenizer).ok());
+  CHECK(refusal(kTeller, {.draft_model = draft.string()}).find("is not the same as in the model") !=
+        std::string::npos);
 }
 
 TEST_CASE("a draft model with other tokens, or in a pipeline, is refused with the reason") {

@@ -228,6 +228,12 @@ TEST_CASE("orders to the draft layer arrive with the step, and impossible ones a
   CHECK(is_refused([](DraftOrders& o) { o.guesses[0].at = -1; }));
   CHECK(is_refused([](DraftOrders& o) { o.guesses[0].at = 0x7fffffff; }));
   CHECK(is_refused([](DraftOrders& o) { o.guesses.emplace_back(); }));
+  CHECK(is_refused([](DraftOrders& o) { o.pass.batch.outputs[0] = 2; }));  // beyond the pass
+  CHECK(is_refused([](DraftOrders& o) { o.pass.batch.outputs[0] = -1; }));
+  CHECK(is_refused([](DraftOrders& o) {
+    o.pass.batch.outputs = {1, 1};
+    o.guesses.resize(2);
+  }));
   CHECK(is_refused([](DraftOrders& o) { o.pass.hidden_rows.pop_back(); }));
   CHECK(is_refused([](DraftOrders& o) { o.pass.batch.page_lists.assign(5, 0); }));
   for (size_t size = 0; size < bytes.size(); size += sizeof(int32_t)) {

@@ -22,9 +22,21 @@ int32_t first_difference(const Tokenizer& a, const Tokenizer& b) {
   return -1;
 }
 
+}  // namespace
+
+Status check_draft_model(const ModelOfFiles& draft, int context) {
+  if (draft.config.delta) {
+    return refused(draft, ErrorCode::kUnsupported, "it has recurrent layers");
+  }
+  if (draft.config.positions_max >= context) return Ok{};
+  return refused(draft, ErrorCode::kInvalidArgument,
+                 fmt::format("it has {} positions, the context has {}: lower --context",
+                             draft.config.positions_max, context));
+}
+
 // Published models of one family may have a few more rows than tokens. Without tokenizers nothing
 // but the number of ids can be compared.
-Status check_tokens(const ModelOfFiles& model, const ModelOfFiles& draft) {
+Status check_draft_tokens(const ModelOfFiles& model, const ModelOfFiles& draft) {
   const auto own = Tokenizer::load(model.path), other = Tokenizer::load(draft.path);
   if (!own.ok() || !other.ok()) {
     if (model.config.vocab_size == draft.config.vocab_size) return Ok{};
@@ -37,20 +49,6 @@ Status check_tokens(const ModelOfFiles& model, const ModelOfFiles& draft) {
   return refused(draft, ErrorCode::kInvalidArgument,
                  fmt::format("token {} is not the same as in the model: use one of the same family",
                              different));
-}
-
-}  // namespace
-
-Status check_draft_model(const ModelOfFiles& model, const ModelOfFiles& draft, int context) {
-  if (draft.config.delta) {
-    return refused(draft, ErrorCode::kUnsupported, "it has recurrent layers");
-  }
-  if (draft.config.positions_max < context) {
-    return refused(draft, ErrorCode::kInvalidArgument,
-                   fmt::format("it has {} positions, the context has {}: lower --context",
-                               draft.config.positions_max, context));
-  }
-  return check_tokens(model, draft);
 }
 
 }  // namespace lockstep

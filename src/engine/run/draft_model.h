@@ -13,8 +13,11 @@ struct ModelOfFiles {
   const ModelConfig& config;
 };
 
-// kUnsupported or kInvalidArgument, with the reason: it must have a state of pages alone, hold
-// `context` positions, and mean the same by the ids that both have.
-Status check_draft_model(const ModelOfFiles& model, const ModelOfFiles& draft, int context);
+// kUnsupported or kInvalidArgument, with the reason: it must have a state of pages alone and hold
+// `context` positions.
+Status check_draft_model(const ModelOfFiles& draft, int context);
+// The same: both must mean the same by the ids that both have. Reads the tokenizers, which takes as
+// long as loading them.
+Status check_draft_tokens(const ModelOfFiles& model, const ModelOfFiles& draft);
 
 }  // namespace lockstep

@@ -6,12 +6,23 @@ namespace lockstep {
 
 Result<DraftOutcome> DraftPasses::run(Step& step) {
   logits_.clear();
-  const bool by_block = !draft_model_ && model_.config().guesses_blocks();
-  TRY(by_block ? guess_blocks(step) : guess_in_turn(step));
+  TRY(check(step.drafts));
+  TRY(guesses_blocks() ? guess_blocks(step) : guess_in_turn(step));
   for (size_t i = 0; i < step.requests.size(); ++i) {
     step.requests[i].previous_token = step.batch.tokens[static_cast<size_t>(step.batch.outputs[i])];
   }
   return DraftOutcome{step.batch.tokens, logits_};
+}
+
+// A draft model's logits are of no use to anybody.
+Status DraftPasses::check(const DraftOrders& orders) const {
+  const int least = draft_model_ ? 1 : 0;
+  const int most = guesses_blocks() ? model_.config().draft_block->size : kDraftTokensMax;
+  const bool is_sound =
+      std::all_of(orders.guesses.begin(), orders.guesses.end(),
+                  [&](const auto& each) { return each.count >= least && each.count <= most; });
+  if (is_sound) return Ok{};
+  return Error{ErrorCode::kCorrupt, "rank 0 wants guesses that cannot be made"};
 }
 
 Status DraftPasses::guess_in_turn(Step& step) {

@@ -24,10 +24,14 @@ class DraftPasses {
       : model_(model), draft_model_(draft_model), group_(group), sampler_(sampler) {}
 
   // Computes step.drafts, and puts the guesses into the step's batch and requests. The result is
-  // valid until the next call. Errors are those of Model::draft() and of the exchanges.
+  // valid until the next call. Errors are those of the passes and of the exchanges, and
+  // kCorrupt for orders that cannot be carried out.
   Result<DraftOutcome> run(Step& step);
 
  private:
+  // kCorrupt if the orders want what cannot be guessed.
+  Status check(const DraftOrders& orders) const;
+  bool guesses_blocks() const { return !draft_model_ && model_.config().guesses_blocks(); }
   Status guess_in_turn(Step& step);
   Result<ModelOutputs> compute(const DraftBatch& pass);
   Status guess_blocks(Step& step);

@@ -64,8 +64,11 @@ class ModelEngine final : public Engine {
   // `source` is the source of `opened`, or one that quantises it.
   Status load_model(const EngineOptions& options, const OpenedModel& opened,
                     std::shared_ptr<const WeightSource> source);
-  // The other model that guesses, if there is one. After load_model().
-  Status load_draft_model(const EngineOptions& options);
+  // The other model that guesses, if there is one: what can be refused before anything is loaded,
+  // and the rest after load_model().
+  Result<std::optional<OpenedModel>> open_draft_model(const GroupSpec& spec,
+                                                      const ModelConfig& config);
+  Status load_draft_model(const EngineOptions& options, const OpenedModel& opened);
   void make_sampler();
   // Serving continues without one if it cannot be opened, with a warning.
   void open_stores(const EngineOptions& options);

@@ -59,9 +59,9 @@ Status ModelEngine::load(const EngineOptions& options) {
              .stages = pipeline_->place().stages,
              .states = config.delta ? states_needed(spec.sequences_max) : 0,
              .has_draft_layer = config.has_draft_layer(),
-             .has_draft_model = !spec.draft_model.empty(),
              .layer_guesses = options.layer_guesses,
              .draft_block = config.guesses_blocks() ? config.draft_block->size : 0};
+  const std::optional<OpenedModel> draft = TRY(open_draft_model(spec, config));
   std::shared_ptr<const QuantisingSource> quantising;
   if (spec.bits > 0) {
     quantising = quantising_source(
@@ -69,7 +69,7 @@ Status ModelEngine::load(const EngineOptions& options) {
         {.bits = spec.bits, .threads = spec.threads, .first_core = options.first_core});
   }
   TRY(load_model(options, opened, quantising ? quantising : opened.source));
-  TRY(load_draft_model(options));
+  if (draft) TRY(load_draft_model(options, *draft));
   make_sampler();
   open_stores(options);
   grammar_maker_ =
@@ -125,18 +125,27 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
   return Ok{};
 }
 
-// It is cut like the model, and its state has the same pages.
-Status ModelEngine::load_draft_model(const EngineOptions& options) {
-  const GroupSpec& spec = options.spec;
-  if (spec.draft_model.empty()) return Ok{};
+Result<std::optional<OpenedModel>> ModelEngine::open_draft_model(const GroupSpec& spec,
+                                                                 const ModelConfig& config) {
+  if (spec.draft_model.empty()) return std::optional<OpenedModel>();
   if (pipeline_->place().stages > 1) {
     return Error{ErrorCode::kUnsupported,
                  "a draft model cannot be used in a pipeline: leave --draft-model out, or use one "
                  "stage"};
   }
-  const OpenedModel opened = TRY(open_model(spec.draft_model.string()));
-  TRY(check_draft_model({spec.model, model_->config()}, {spec.draft_model, opened.config},
-                        limits_.context));
+  std::optional<OpenedModel> opened = TRY(open_model(spec.draft_model.string()));
+  const ModelOfFiles draft{spec.draft_model, opened->config};
+  TRY(check_draft_model(draft, limits_.context));
+  // Other ranks may lack the tokenizers.
+  if (pipeline_->is_leader()) TRY(check_draft_tokens({spec.model, config}, draft));
+  limits_.has_draft_model = true;
+  limits_.draft_vocab_size = opened->config.vocab_size;
+  return opened;
+}
+
+// It is cut like the model, and its state has the same pages.
+Status ModelEngine::load_draft_model(const EngineOptions& options, const OpenedModel& opened) {
+  const GroupSpec& spec = options.spec;
   draft_model_ = TRY(Model::load({.config = opened.config,
                                   .source = opened.source,
                                   .shares = spec.shares,

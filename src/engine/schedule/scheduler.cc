@@ -109,7 +109,7 @@ Status Scheduler::submit(uint64_t id, GenerateRequest request) {
   const int most = static_cast<int>(std::min<int64_t>(wanted, int64_t{limits_.context} + 1));
   sequence->tokens.reserve(static_cast<size_t>(most));
   sequence->tokens = request.prompt;
-  sequence->pages.reserve(most);
+  sequence->pages.reserve(std::min(most + limits_.draft_block, limits_.context + 1));
   sequence->pages.hash(sequence->tokens);
   sequence->pages.prompt = static_cast<int>(sequence->tokens.size());
   if (pages_.has_disk()) sequence->pages.make_keys(sequence->tokens);
@@ -199,7 +199,6 @@ void Scheduler::take_over_pages() {
     if (positions <= sequence->fed) continue;
     sequence->cached += positions - sequence->fed;
     sequence->fed = sequence->completed = positions;
-    find_drafted(*sequence);
   }
 }
 

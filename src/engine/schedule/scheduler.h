@@ -59,6 +59,7 @@ struct SchedulerLimits {
   int states = 0;  // of recurrent layers: states_needed(sequences_max); 0: there are none
   bool has_draft_layer = false;  // with one stage only
   bool has_draft_model = false;  // the same: then there is no draft layer
+  int draft_vocab_size = 0;      // its tokens, which may be fewer than the model's
   int layer_guesses = 0;         // in every step; 0: as many as pay
   int draft_block = 0;           // tokens that the layer guesses at once; 0: one after the other
 };
@@ -163,7 +164,8 @@ class Scheduler {
     int unfed() const { return static_cast<int>(tokens.size()) - fed; }
     // Nothing before the last token of the prompt has to be reported.
     bool may_take_over() const {
-      return !request.prompt_logits && request.pooling != Pooling::kMean && !is_cancelled;
+      return !request.prompt_logits && !request.draft_logits && request.pooling != Pooling::kMean &&
+             !is_cancelled;
     }
     // Whether its next token may be computed.
     bool may_be_fed() const { return !is_cancelled && !is_loading && !waits_for_disk; }
@@ -232,6 +234,8 @@ class Scheduler {
   // In scheduler_draft_model.cc.
   bool may_guess_by_model(const Sequence& sequence) const;
   void plan_model_pass(Step& step, PlannedStep& planned);
+  int rows_for_model(const Planned& planned) const;
+  int add_rows_for_model(Sequence& sequence, int rows, Step& step);
   void set_drafted(Sequence& sequence, int end);
   void find_drafted(Sequence& sequence) const;
   // Room for positions [0, length).

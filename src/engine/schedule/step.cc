@@ -149,7 +149,16 @@ void append_drafts(const DraftOrders& drafts, std::vector<std::byte>& bytes) {
   append_values(bytes, drafts.guesses.data(), drafts.guesses.size());
 }
 
-// Returns the rest of the bytes. The model checks what the pass refers to.
+bool are_rows(const std::vector<int32_t>& outputs, int32_t tokens) {
+  int32_t least = 0;
+  for (const int32_t output : outputs) {
+    if (output < least || output >= tokens) return false;
+    least = output + 1;
+  }
+  return true;
+}
+
+// Returns the rest of the bytes. The model checks what else the pass refers to.
 Result<std::span<const std::byte>> take_drafts(std::span<const std::byte> bytes,
                                                const BatchLimits& limits, Step& step) {
   BatchSizes sizes;
@@ -162,6 +171,7 @@ Result<std::span<const std::byte>> take_drafts(std::span<const std::byte> bytes,
   DraftOrders& drafts = step.drafts;
   take_batch(bytes, sizes, false, drafts.pass.batch);
   take_values(bytes, drafts.pass.hidden_rows, sizes.tokens);
+  if (!are_rows(drafts.pass.batch.outputs, sizes.tokens)) return broken_step();
   drafts.guesses.resize(static_cast<size_t>(sizes.outputs));
   take_values(bytes, drafts.guesses.data(), drafts.guesses.size());
   for (const DraftOrders::Guesses& each : drafts.guesses) {

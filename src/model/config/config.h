@@ -219,6 +219,7 @@ struct ModelConfig {
   IndexerConfig indexer;
   ExpertsConfig experts;
   std::optional<DraftBlock> draft_block;
+  std::string draft_problem;        // why the draft layers that the file describes cannot be used
   std::vector<LayerTraits> traits;  // (layers), and of the draft layers if they are used
 
   int heads_per_kv() const { return heads / kv_heads; }

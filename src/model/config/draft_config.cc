@@ -65,9 +65,7 @@ Result<std::vector<int>> read_taps(const Json& file, const ModelConfig& config) 
   return corrupt(fmt::format("{} hidden states of {} columns are too large", count, config.hidden));
 }
 
-Status read_block(const Json& file, ModelConfig& config) {
-  if (config.architecture->draft.block_begin.empty()) return Ok{};
-  if (!find(file, "dspark_block_size")) return Ok{};
+Result<DraftBlock> read_block(const Json& file, const ModelConfig& config) {
   DraftBlock block;
   block.size = TRY(size_or(file, "dspark_block_size", std::nullopt, kDraftBlockMax));
   block.rank = TRY(size_or(file, "dspark_markov_rank", std::nullopt));
@@ -79,8 +77,7 @@ Status read_block(const Json& file, ModelConfig& config) {
                                config.vocab_size));
   }
   block.noise = static_cast<int>(noise);
-  config.draft_block = std::move(block);
-  return Ok{};
+  return block;
 }
 
 }  // namespace
@@ -88,7 +85,15 @@ Status read_block(const Json& file, ModelConfig& config) {
 Status read_draft(const Json& file, ModelConfig& config) {
   config.predicting_layers = TRY(predicting_layers(file));
   TRY(check_draft_constants(file, config));
-  return read_block(file, config);
+  if (config.architecture->draft.block_begin.empty()) return Ok{};
+  if (!find(file, "dspark_block_size")) return Ok{};
+  auto block = read_block(file, config);
+  if (block.ok()) {
+    config.draft_block = std::move(block.value());
+  } else {  // the model can do without
+    config.draft_problem = block.error().message;
+  }
+  return Ok{};
 }
 
 }  // namespace lockstep

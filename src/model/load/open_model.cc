@@ -88,6 +88,8 @@ Result<OpenedModel> open_shape(const std::string& model, ModelConfig config, boo
 void use_draft_layer(OpenedModel& model) {
   const bool has_none = model.config.architecture->draft.weights.empty();
   if (has_none || model.config.has_draft_layer()) return;
+  model.draft_problem = model.config.draft_problem;
+  if (!model.draft_problem.empty()) return;
   ModelConfig config = model.config;
   add_draft_layer(config);
   const std::vector<Weight> table = weight_table(config);
