@@ -34,7 +34,7 @@ struct GroupSpec {
   std::optional<KvKind> kv;  // of keys and values; not set: see kv_of()
   int bits = 0;              // not 0: weights are quantised to this many bits while they are read
   bool draft_layer = false;  // loaded, if the files have one, to guess tokens; with one stage only
-  std::filesystem::path draft_model{};  // instead of the layer; empty: none
+  std::filesystem::path draft_model{};  // guesses instead of the layer, the same; empty: none
 
   int size() const { return static_cast<int>(shares.size()); }
   friend bool operator==(const GroupSpec&, const GroupSpec&) = default;

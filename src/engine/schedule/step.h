@@ -18,7 +18,8 @@
 
 namespace lockstep {
 
-// A pass of the draft layer before the batch is computed, and the guesses made from it.
+// A pass of the draft layer, or of the draft model, before the batch is computed, and the guesses
+// made from it.
 struct DraftOrders {
   DraftBatch pass;
   // One for each output of the pass: `count` guesses take their places in the step's batch from
