@@ -13,7 +13,6 @@ namespace {
 
 SchedulerLimits model_limits() {
   SchedulerLimits limits = kFakeLimits;
-  limits.has_draft_model = true;
   limits.draft_vocab_size = limits.vocab_size;
   return limits;
 }

@@ -85,7 +85,7 @@ class FakePages {
         entries_(numbers_.size(), 0),
         tokens_(numbers_.size(), -1),
         block_(limits.draft_block),
-        has_draft_model_(limits.has_draft_model),
+        has_draft_model_(limits.has_draft_model()),
         tokens_max_(limits.tokens_max) {}
 
   // Executes the step's page orders as the ranks would.

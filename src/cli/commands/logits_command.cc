@@ -46,9 +46,10 @@ Result<std::vector<int32_t>> parse_ids(const std::string& text) {
   return ids;
 }
 
-void append_rows(std::span<const std::vector<float>> rows, std::string& text) {
+// Every `stride`-th row.
+void append_rows(std::span<const std::vector<float>> rows, std::string& text, size_t stride = 1) {
   text += '[';
-  for (size_t row = 0; row < rows.size(); ++row) {
+  for (size_t row = 0; row < rows.size(); row += stride) {
     text += row == 0 ? "[" : ",[";
     for (size_t i = 0; i < rows[row].size(); ++i) {
       if (i > 0) text += ',';
@@ -65,10 +66,8 @@ void append_drafted(std::span<const std::vector<float>> rows, size_t tokens, siz
                     std::string& text) {
   const size_t of_token = std::max<size_t>(1, block);
   tokens = std::min(tokens, rows.size() / of_token);
-  std::vector<std::vector<float>> first;
-  for (size_t i = 0; i < tokens; ++i) first.push_back(rows[i * of_token]);
   text += ",\"mtp\":";
-  append_rows(first, text);
+  append_rows(rows.first(tokens * of_token), text, of_token);
   if (block == 0) return;
   text += ",\"dspark\":[";
   for (size_t i = 0; i < tokens; ++i) {
@@ -97,6 +96,11 @@ std::string answer_text(const LogitsFlags& flags, const Generated& generation, s
   return text + ",\"ranks\":" + dump_json(ranks) + "}";
 }
 
+Result<int> block_of(const std::string& model) {
+  const ModelConfig config = TRY(read_model_config(model));
+  return config.draft_block ? config.draft_block->size : 0;
+}
+
 Result<std::string> logits_answer(const LogitsFlags& flags) {
   GenerateRequest request{
       .prompt = TRY(parse_ids(flags.ids)),
@@ -112,8 +116,7 @@ Result<std::string> logits_answer(const LogitsFlags& flags) {
   const auto group = TRY(start_group(options));
   print_quantisation(flags.group, group->status());
   TRY(check_context(request.prompt.size(), group->status()));
-  const ModelConfig config = TRY(read_model_config(options.spec.model.string()));
-  const int block = config.draft_block ? config.draft_block->size : 0;
+  const int block = flags.has_draft ? TRY(block_of(options.spec.model.string())) : 0;
   const Generated generation = TRY(generate_and_wait(*group, std::move(request)));
   return answer_text(flags, generation, static_cast<size_t>(block), group->status());
 }

@@ -43,7 +43,7 @@ void add_load_limits(CLI::App& command, GroupFlags& flags);
 void add_bits_flag(CLI::App& command, GroupFlags& flags);
 // --cache-disk; `otherwise` describes the default.
 void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise);
-// --draft, GenerateRequest::draft_tokens, and --no-draft-layer.
+// --draft, GenerateRequest::draft_tokens, --no-draft-layer and --draft-model.
 void add_draft_flags(CLI::App& command, int& draft_tokens, GroupFlags& flags);
 void add_draft_model_flag(CLI::App& command, GroupFlags& flags);
 // The cache of --cache-disk; without it nothing is kept.

@@ -186,7 +186,8 @@ Result<StepResult> ModelEngine::compute(const StageWork& work) {
 }
 
 Result<DraftOutcome> ModelEngine::make_drafts() {
-  if (!draft_passes_) return Error{ErrorCode::kCorrupt, "rank 0 wants guesses of a draft layer"};
+  if (!draft_passes_)
+    return Error{ErrorCode::kCorrupt, "rank 0 wants guesses, and nothing here makes any"};
   return draft_passes_->run(step_);
 }
 

@@ -64,6 +64,9 @@ class ModelEngine final : public Engine {
   // `source` is the source of `opened`, or one that quantises it.
   Status load_model(const EngineOptions& options, const OpenedModel& opened,
                     std::shared_ptr<const WeightSource> source);
+  ModelOptions model_options(const EngineOptions& options, const ModelConfig& config,
+                             std::shared_ptr<const WeightSource> source) const;
+  void make_report(const GroupSpec& spec, const ModelConfig& config, int context);
   // The other model that guesses, if there is one: what can be refused before anything is loaded,
   // and the rest after load_model().
   Result<std::optional<OpenedModel>> open_draft_model(const GroupSpec& spec,

@@ -75,6 +75,12 @@ Status ModelEngine::load(const EngineOptions& options) {
   grammar_maker_ =
       std::make_unique<GrammarMaker>(tokenizer_place(spec.model), [this] { inbox_.wake(); });
   begin_epoch();
+  make_report(spec, config, context);
+  if (quantising) report_.quantised = quantisation_report(*quantising, config);
+  return Ok{};
+}
+
+void ModelEngine::make_report(const GroupSpec& spec, const ModelConfig& config, int context) {
   report_ = {.weight_bytes = model_->weights().weight_bytes,
              .read_bytes = model_->weights().read_bytes,
              .token_bytes = model_->weights().token_bytes,
@@ -90,8 +96,24 @@ Status ModelEngine::load(const EngineOptions& options) {
     report_.state_bytes += draft_model_->state_bytes();
   }
   if (pipeline_->is_leader()) report_.identity = identity_text(spec);
-  if (quantising) report_.quantised = quantisation_report(*quantising, config);
-  return Ok{};
+}
+
+// Both models are cut alike, and their states have the same pages.
+ModelOptions ModelEngine::model_options(const EngineOptions& options, const ModelConfig& config,
+                                        std::shared_ptr<const WeightSource> source) const {
+  const StagePlace& place = pipeline_->place();
+  const auto first_share = options.spec.shares.begin() + place.world_rank_of(0);
+  return {.config = config,
+          .source = std::move(source),
+          .shares = {first_share, first_share + place.ranks},
+          .tokens_max = limits_.tokens_max,
+          .pages = pages_needed(limits_),
+          .kv = kv_of(options.spec.exact, options.spec.kv),
+          .page_list_entries_max = pages_needed(limits_),
+          .link = options.spec.link.kind,
+          .latent_cut = options.latent_cut,
+          .overlap = options.overlap,
+          .progress = options.progress};
 }
 
 Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& opened,
@@ -103,25 +125,14 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
   if (place.stages > 1) {
     layers = TRY(deal_layers(TRY(token_bytes_of(*opened.source, config)), shares));
   }
-  const auto first_share = options.spec.shares.begin() + place.world_rank_of(0);
   const Range own = layers[static_cast<size_t>(place.stage)];
   report_.first_layer = own.begin;
   report_.last_layer = own.end - 1;
-  model_ = TRY(Model::load({.config = config,
-                            .source = std::move(source),
-                            .shares = {first_share, first_share + place.ranks},
-                            .layers = own,
-                            .tokens_max = limits_.tokens_max,
-                            .pages = pages_needed(limits_),
-                            .states = limits_.states,
-                            .kv = kv_of(options.spec.exact, options.spec.kv),
-                            .page_list_entries_max = pages_needed(limits_),
-                            .link = options.spec.link.kind,
-                            .latent_cut = options.latent_cut,
-                            .overlap = options.overlap,
-                            .between_layers = [this] { return pipeline_->poll(); },
-                            .progress = options.progress},
-                           pipeline_->group(), *device_));
+  ModelOptions model = model_options(options, config, std::move(source));
+  model.layers = own;
+  model.states = limits_.states;
+  model.between_layers = [this] { return pipeline_->poll(); };
+  model_ = TRY(Model::load(model, pipeline_->group(), *device_));
   return Ok{};
 }
 
@@ -138,25 +149,12 @@ Result<std::optional<OpenedModel>> ModelEngine::open_draft_model(const GroupSpec
   TRY(check_draft_model(draft, limits_.context));
   // Other ranks may lack the tokenizers.
   if (pipeline_->is_leader()) TRY(check_draft_tokens({spec.model, config}, draft));
-  limits_.has_draft_model = true;
   limits_.draft_vocab_size = opened->config.vocab_size;
   return opened;
 }
 
-// It is cut like the model, and its state has the same pages.
 Status ModelEngine::load_draft_model(const EngineOptions& options, const OpenedModel& opened) {
-  const GroupSpec& spec = options.spec;
-  draft_model_ = TRY(Model::load({.config = opened.config,
-                                  .source = opened.source,
-                                  .shares = spec.shares,
-                                  .tokens_max = limits_.tokens_max,
-                                  .pages = pages_needed(limits_),
-                                  .kv = kv_of(spec.exact, spec.kv),
-                                  .page_list_entries_max = pages_needed(limits_),
-                                  .link = spec.link.kind,
-                                  .latent_cut = options.latent_cut,
-                                  .overlap = options.overlap,
-                                  .progress = options.progress},
+  draft_model_ = TRY(Model::load(model_options(options, opened.config, opened.source),
                                  pipeline_->group(), *device_));
   return Ok{};
 }

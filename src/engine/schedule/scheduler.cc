@@ -60,7 +60,7 @@ int steps_in_flight_max(int stages) {
 
 Scheduler::Scheduler(const SchedulerLimits& limits, PageDisk* disk)
     : limits_(limits), pages_(pages_needed(limits), disk, limits.states, limits.sequences_max) {
-  if (limits.has_draft_model) drafted_in_page_.resize(static_cast<size_t>(pages_needed(limits)));
+  if (limits.has_draft_model()) drafted_in_page_.resize(static_cast<size_t>(pages_needed(limits)));
   running_.reserve(static_cast<size_t>(limits.sequences_max));
   ready_.reserve(static_cast<size_t>(limits.sequences_max));
   const int steps = steps_in_flight_max(limits.stages) + 1;  // one is being planned or completed
@@ -156,7 +156,7 @@ bool Scheduler::plan(Step& step, const StepBudget* budget) {
   const bool has_planned = !planned.sequences.empty();
   if (has_planned) {
     if (limits_.has_draft_layer) plan_draft_pass(step, planned);
-    if (limits_.has_draft_model) plan_model_pass(step, planned);
+    if (limits_.has_draft_model()) plan_model_pass(step, planned);
     shape_.drafted = step.drafts.pass.batch.token_count();
     ++steps_planned_;
     in_flight_.push_back(std::move(planned));
@@ -286,17 +286,32 @@ bool Scheduler::waits(const Sequence& sequence, const Sequence* next) const {
   });
 }
 
+// Room for positions [0, length). The draft model has computed nothing of new pages.
+void Scheduler::grow(Sequence& sequence, int length, Step& step) {
+  const size_t before = sequence.pages.state.pages().size();
+  pages_.grow(sequence.pages, length, step.pages);
+  if (!limits_.has_draft_model()) return;
+  for (const int32_t page : sequence.pages.state.pages().subspan(before)) {
+    drafted_in_page_[static_cast<size_t>(page)] = 0;
+  }
+}
+
+int32_t Scheduler::add_page_list(const Sequence& sequence, Batch& batch) {
+  const auto list = static_cast<int32_t>(batch.page_lists.size());
+  const auto pages = sequence.pages.state.pages();
+  batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
+  return list;
+}
+
 void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& planned) {
   const int end = sequence.fed + count;
   grow(sequence, positions_needed(sequence, end), step);
   Batch& batch = step.batch;
-  const auto list = static_cast<int32_t>(batch.page_lists.size());
-  const auto pages = sequence.pages.state.pages();
   const int known = static_cast<int>(sequence.tokens.size()), first_row = batch.token_count();
   const int begin = sequence.fed;
   pages_.plan_states(sequence.pages, {.begin = begin, .end = end, .known = known}, batch,
                      step.pages);
-  batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
+  const int32_t list = add_page_list(sequence, batch);
   int outputs = 0, hidden_outputs = 0;
   for (int position = sequence.fed; position < end; ++position) {
     const bool is_last = position + 1 >= known;
@@ -428,7 +443,7 @@ void Scheduler::end_drafts(Sequence& sequence, const Planned& planned, int right
     sequence.layer_accuracy.learn(planned.drafts, right);
     // The last guess was not fed to the model.
     const int seen = planned.end - planned.drafts + std::min(right, planned.drafts - 1);
-    if (limits_.has_draft_model) set_drafted(sequence, seen);
+    if (limits_.has_draft_model()) set_drafted(sequence, seen);
   } else {
     sequence.drafts.learn(right);
   }

@@ -58,10 +58,13 @@ struct SchedulerLimits {
   int stages = 1;  // of the pipeline
   int states = 0;  // of recurrent layers: states_needed(sequences_max); 0: there are none
   bool has_draft_layer = false;  // with one stage only
-  bool has_draft_model = false;  // the same: then there is no draft layer
-  int draft_vocab_size = 0;      // its tokens, which may be fewer than the model's
-  int layer_guesses = 0;         // in every step; 0: as many as pay
-  int draft_block = 0;           // tokens that the layer guesses at once; 0: one after the other
+  // Tokens of a draft model, which may be fewer than the model's; 0: there is none. With one stage
+  // and without a draft layer only.
+  int draft_vocab_size = 0;
+  int layer_guesses = 0;  // in every step; 0: as many as pay
+  int draft_block = 0;    // tokens that the layer guesses at once; 0: one after the other
+
+  bool has_draft_model() const { return draft_vocab_size > 0; }
 };
 
 // Tokens of prompts in one step: as many as fit, but with several stages only so many that a prompt
@@ -213,7 +216,27 @@ class Scheduler {
   int plan_decoding(Step& step, PlannedStep& planned, const StepBudget* budget);
   void plan_prompts(int tokens_max, Step& step, PlannedStep& planned);
   PlannedStep take_spare();
-  // The rest in scheduler_drafts.cc.
+  // Puts the prompts into ready_, first the longest-running one that need not wait.
+  void find_prompts();
+  int chunk_of(const Sequence& sequence, int room) const;
+  // Whether another sequence computes the page that this one would begin. `next` is about to.
+  bool waits(const Sequence& sequence, const Sequence* next) const;
+  void grow(Sequence& sequence, int length, Step& step);
+  // Returns where the list of its pages begins.
+  static int32_t add_page_list(const Sequence& sequence, Batch& batch);
+  void add(Sequence& sequence, int count, Step& step, PlannedStep& planned);
+  // Ends the prompt of a request that generates nothing.
+  void end_prompt(Sequence& sequence, const EventSink& events);
+  static void report_embedding(const Sequence& sequence, const EventSink& events);
+  // Both: true if the sequence has ended.
+  bool take_outputs(const Planned& planned, std::span<const SampledToken> choices,
+                    std::span<const float> hidden, size_t width, const EventSink& events);
+  // Right guesses are computed; the others are dropped.
+  void end_drafts(Sequence& sequence, const Planned& planned, int right);
+  bool take_choice(Sequence& sequence, const SampledToken& choice, const EventSink& events);
+  static void fail(Sequence& sequence, const Error& error, const EventSink& events);
+  void remove(const Sequence& sequence);
+  // In scheduler_drafts.cc.
   Status check_draft_logits(const GenerateRequest& request) const;
   void guess(Sequence& sequence, int room, bool may_draft, int decoding, const StepBudget* budget);
   int guess_by_layer(Sequence& sequence, int decoding, const StepBudget* budget) const;
@@ -238,25 +261,6 @@ class Scheduler {
   int add_rows_for_model(Sequence& sequence, int rows, Step& step);
   void set_drafted(Sequence& sequence, int end);
   void find_drafted(Sequence& sequence) const;
-  // Room for positions [0, length).
-  void grow(Sequence& sequence, int length, Step& step);
-  // Puts the prompts into ready_, first the longest-running one that need not wait.
-  void find_prompts();
-  int chunk_of(const Sequence& sequence, int room) const;
-  // Whether another sequence computes the page that this one would begin. `next` is about to.
-  bool waits(const Sequence& sequence, const Sequence* next) const;
-  void add(Sequence& sequence, int count, Step& step, PlannedStep& planned);
-  // Ends the prompt of a request that generates nothing.
-  void end_prompt(Sequence& sequence, const EventSink& events);
-  static void report_embedding(const Sequence& sequence, const EventSink& events);
-  // Both: true if the sequence has ended.
-  bool take_outputs(const Planned& planned, std::span<const SampledToken> choices,
-                    std::span<const float> hidden, size_t width, const EventSink& events);
-  // Right guesses are computed; the others are dropped.
-  void end_drafts(Sequence& sequence, const Planned& planned, int right);
-  bool take_choice(Sequence& sequence, const SampledToken& choice, const EventSink& events);
-  static void fail(Sequence& sequence, const Error& error, const EventSink& events);
-  void remove(const Sequence& sequence);
 
   SchedulerLimits limits_;
   PageCache pages_;

@@ -52,9 +52,7 @@ int Scheduler::add_rows_for_model(Sequence& sequence, int rows, Step& step) {
   const int known = std::min(static_cast<int>(sequence.tokens.size()), sequence.fed);
   const int end = std::min(known, begin + std::min(rows, room));
   if (begin >= end) return 0;
-  const auto list = static_cast<int32_t>(batch.page_lists.size());
-  const auto pages = sequence.pages.state.pages();
-  batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
+  const int32_t list = add_page_list(sequence, batch);
   for (int position = begin; position < end; ++position) {
     const int32_t token = sequence.tokens[static_cast<size_t>(position)];
     batch.tokens.push_back(token < limits_.draft_vocab_size ? token : 0);
@@ -81,7 +79,6 @@ void Scheduler::set_drafted(Sequence& sequence, int end) {
 
 // Pages that were taken over may have been seen.
 void Scheduler::find_drafted(Sequence& sequence) const {
-  if (!limits_.has_draft_model) return;
   const auto pages = sequence.pages.state.pages();
   while (sequence.drafted < sequence.fed) {
     const int index = sequence.drafted / kPagePositions;
@@ -89,15 +86,6 @@ void Scheduler::find_drafted(Sequence& sequence) const {
     const int end = std::min(sequence.fed, index * kPagePositions + in_page);
     if (end <= sequence.drafted) return;
     sequence.drafted = end;
-  }
-}
-
-void Scheduler::grow(Sequence& sequence, int length, Step& step) {
-  const size_t before = sequence.pages.state.pages().size();
-  pages_.grow(sequence.pages, length, step.pages);
-  if (!limits_.has_draft_model) return;
-  for (const int32_t page : sequence.pages.state.pages().subspan(before)) {
-    drafted_in_page_[static_cast<size_t>(page)] = 0;
   }
 }
 

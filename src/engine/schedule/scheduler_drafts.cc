@@ -46,7 +46,7 @@ void Scheduler::guess(Sequence& sequence, int room, bool may_draft, int decoding
 
 // The layer continues the last hidden state, which must be one of the last batch's.
 bool Scheduler::may_guess(const Sequence& sequence) const {
-  if (limits_.has_draft_model) return may_guess_by_model(sequence);
+  if (limits_.has_draft_model()) return may_guess_by_model(sequence);
   return std::any_of(undrafted_.begin(), undrafted_.end(), [&](const Undrafted& each) {
     return each.sequence == &sequence && each.end == sequence.fed;
   });
@@ -121,9 +121,7 @@ void Scheduler::plan_draft_pass(Step& step, PlannedStep& planned) {
   for (const Undrafted& each : undrafted_) {
     Sequence& sequence = *each.sequence;
     if (sequence.is_cancelled) continue;
-    const auto list = static_cast<int32_t>(batch.page_lists.size());
-    const auto pages = sequence.pages.state.pages();
-    batch.page_lists.insert(batch.page_lists.end(), pages.begin(), pages.end());
+    const int32_t list = add_page_list(sequence, batch);
     for (int position = each.begin; position < each.end; ++position) {
       if (sequence.request.draft_logits) {
         batch.outputs.push_back(batch.token_count());

@@ -256,8 +256,8 @@ struct DraftKind {
   std::span<const WeightSpec> weights;  // besides those of a layer; empty: there is none
   // Instead of these, in the first and in the last of several layers that guess a block of tokens
   // at once (ModelConfig::draft_block); empty: the architecture has no such form.
-  std::span<const WeightSpec> block_begin{};
-  std::span<const WeightSpec> block_end{};
+  std::span<const WeightSpec> first_of_block{};
+  std::span<const WeightSpec> last_of_block{};
 };
 
 enum class Has { kNo, kYes, kAsConfigured };

@@ -77,11 +77,11 @@ constexpr WeightSpec kStreamedDraft[] = {
 };
 
 // The layers of DSpark, which guess a block of tokens.
-constexpr WeightSpec kBlockBegin[] = {
+constexpr WeightSpec kFirstOfBlock[] = {
     {Role::kDraftInput, "model.layers.{L}.main_proj.weight", Split::kWhole},
     {Role::kDraftHiddenNorm, "model.layers.{L}.main_norm.weight", Split::kWhole},
 };
-constexpr WeightSpec kBlockEnd[] = {
+constexpr WeightSpec kLastOfBlock[] = {
     {Role::kLastStreams, "model.layers.{L}.hc_head_fn.weight", Split::kWhole},
     {Role::kLastStreamsScale, "model.layers.{L}.hc_head_scale", Split::kWhole},
     {Role::kLastStreamsBias, "model.layers.{L}.hc_head_base", Split::kWhole},
@@ -110,7 +110,7 @@ constexpr Architecture kDeepseekV4 = {.name = "DeepseekV4ForCausalLM",
                                       .drafts_streams = true,
                                       .draft = {.prefix = "mtp.{D}.",
                                                 .weights = kStreamedDraft,
-                                                .block_begin = kBlockBegin,
-                                                .block_end = kBlockEnd}};
+                                                .first_of_block = kFirstOfBlock,
+                                                .last_of_block = kLastOfBlock}};
 
 }  // namespace lockstep

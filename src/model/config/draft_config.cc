@@ -85,7 +85,7 @@ Result<DraftBlock> read_block(const Json& file, const ModelConfig& config) {
 Status read_draft(const Json& file, ModelConfig& config) {
   config.predicting_layers = TRY(predicting_layers(file));
   TRY(check_draft_constants(file, config));
-  if (config.architecture->draft.block_begin.empty()) return Ok{};
+  if (config.architecture->draft.first_of_block.empty()) return Ok{};
   if (!find(file, "dspark_block_size")) return Ok{};
   auto block = read_block(file, config);
   if (block.ok()) {

@@ -106,6 +106,10 @@ Status Model::allocate() {
     for (std::vector<int32_t>* words : list.all()) words->reserve(memory.tokens_max);
   }
   if (config_.compressed) last_entry_.reserve(memory.tokens_max);
+  if (config_.guesses_blocks()) {
+    block_batch_.reserve(limits_);
+    block_end_.reserve(memory.tokens_max);
+  }
   if (has_ngrams()) reserve_ngrams();
   if (config_.delta) {
     write_delta_norms();

@@ -102,13 +102,12 @@ class Model {
   Result<ModelOutputs> draft(const DraftBatch& drafts);
   // The same if it guesses blocks (ModelConfig::guesses_blocks): keeps the keys of the batch's
   // positions and computes a block after each output. Its logits, (size, outputs), lack what
-  // follows from the tokens before them. At most draft_outputs_max() outputs, of different
-  // sequences.
+  // follows from the tokens before them. At most one output of a sequence, and so
+  // many that a batch holds all blocks and one row more of each.
   Result<ModelOutputs> draft_blocks(const DraftBatch& drafts);
   // The logits of guess `number` of these blocks, complete, after these tokens: one for each
   // output.
   Result<ModelOutputs> follow_in_blocks(int number, std::span<const int32_t> previous);
-  int draft_outputs_max() const;
 
  private:
   // The tokens of a batch that go through a layer together: all of them or a half. Values kept
@@ -201,12 +200,15 @@ class Model {
   void queue_draft_outputs(const Batch& batch);
   // In model_forward_blocks.cc.
   void keep_tap(int layer, BatchHalf& half);
+  int block_outputs_max() const;
+  void begin_whole(const Batch& batch);
   void queue_block_keys(const DraftBatch& drafts);
   void list_blocks(const Batch& batch);
   void queue_blocks();
   void queue_layer(int layer);
   void queue_turn(const Turn& turn);
   Status take_turn(const Turn& turn);
+  Status run();  // what is queued, with its turns
   // Completes the exchange buffer, where the floats of rank r end at ends[r].
   Status gather_parts(std::span<const size_t> ends);
   Status gather_pair(PairOfRank pair, int tokens);

@@ -42,7 +42,7 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> p
   if (has_head() && config_.streams.count > 1) join_streams(weights_.shared, tokens);
   if (config_.has_draft_layer()) keep_hidden(tokens);
   has_head() ? queue_outputs(batch) : pass_on(tokens);
-  TRY(device_.run([this](int number) { return take_turn(turns_[static_cast<size_t>(number)]); }));
+  TRY(run());
   return outputs(batch);
 }
 
@@ -65,6 +65,10 @@ void Model::queue_layer(int layer) {
 void Model::queue_turn(const Turn& turn) {
   device_.queue(HostTurn{static_cast<int>(turns_.size())});
   turns_.push_back(turn);
+}
+
+Status Model::run() {
+  return device_.run([this](int number) { return take_turn(turns_[static_cast<size_t>(number)]); });
 }
 
 Status Model::take_turn(const Turn& turn) {

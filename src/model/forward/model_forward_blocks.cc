@@ -1,7 +1,8 @@
 // The passes of draft layers that guess a block of tokens at once (DSpark of DeepSeek V4). The
 // layers' keys of computed positions are made of hidden states that some of the model's layers left
 // there, the taps. A block's own keys take the places of the positions that follow, until these are
-// computed. Source: README-deepseekv4.md of the golden cases, after two public ports.
+// computed. Source: docs/internals/arithmetic.md, after two public ports that agree; DeepSeek's own
+// code of these layers is not published.
 #include <algorithm>
 
 #include "base/check.h"
@@ -28,35 +29,37 @@ void Model::keep_tap(int layer, BatchHalf& half) {
 }
 
 // Each output has a block and, for follow_in_blocks(), one row more of logits.
-int Model::draft_outputs_max() const {
+int Model::block_outputs_max() const {
   return limits_.tokens_max / (config_.draft_block->size + 1);
 }
 
 Result<ModelOutputs> Model::draft_blocks(const DraftBatch& drafts) {
   LOCKSTEP_CHECK(config_.guesses_blocks());
   TRY(check_drafts(drafts));
-  if (static_cast<int>(drafts.batch.outputs.size()) > draft_outputs_max()) {
+  if (static_cast<int>(drafts.batch.outputs.size()) > block_outputs_max()) {
     return Error{ErrorCode::kCorrupt, "a pass of the draft layer has more blocks than fit"};
   }
   ngrams_.clear();
-  list_entries(drafts.batch);
-  make_whole(drafts.batch.token_count(), config_.streams.count);
-  turns_.clear();
-  write_batch(drafts.batch);
+  begin_whole(drafts.batch);
   device_.write_ints(buffers_.draft_rows, drafts.hidden_rows);
   queue_block_keys(drafts);
-  const auto take = [this](int number) { return take_turn(turns_[static_cast<size_t>(number)]); };
-  TRY(device_.run(take));
+  TRY(run());
   list_blocks(drafts.batch);
   if (block_batch_.tokens.empty()) return outputs(block_batch_);
   TRY(check_batch(block_batch_, limits_));
-  list_entries(block_batch_);
-  make_whole(block_batch_.token_count(), config_.streams.count);
-  write_batch(block_batch_);
+  begin_whole(block_batch_);
   device_.write_ints(buffers_.block_end, block_end_);
   queue_blocks();
-  TRY(device_.run(take));
+  TRY(run());
   return outputs(block_batch_);
+}
+
+// A pass of all tokens together: those of a block see each other.
+void Model::begin_whole(const Batch& batch) {
+  list_entries(batch);
+  make_whole(batch.token_count(), config_.streams.count);
+  turns_.clear();
+  write_batch(batch);
 }
 
 // All layers' keys of a position are made of the same row.
@@ -130,7 +133,7 @@ Result<ModelOutputs> Model::follow_in_blocks(int number, std::span<const int32_t
                        {{last.matrix(Role::kDraftFollowing), following}}});
   device_.queue(Add{.x = following, .count = count, .sum = logits});
   turns_.clear();
-  TRY(device_.run([this](int turn) { return take_turn(turns_[static_cast<size_t>(turn)]); }));
+  TRY(run());
   return ModelOutputs{.vocabulary = cut_.vocabulary(rank_),
                       .logits = device_.host(buffers_.logits).subspan(logits.offset, count)};
 }

@@ -47,7 +47,7 @@ Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
     add_sum(half);
   }
   queue_draft_outputs(batch);
-  TRY(device_.run([this](int number) { return take_turn(turns_[static_cast<size_t>(number)]); }));
+  TRY(run());
   draft_rows_ = tokens;
   return outputs(batch);
 }

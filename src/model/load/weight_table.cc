@@ -448,8 +448,8 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
     add_all(config.architecture->every_layer, layer);
   }
   if (config.guesses_blocks()) {
-    add_all(config.architecture->draft.block_begin, config.layers);
-    add_all(config.architecture->draft.block_end, config.end_with_draft(config.layers) - 1);
+    add_all(config.architecture->draft.first_of_block, config.layers);
+    add_all(config.architecture->draft.last_of_block, config.end_with_draft(config.layers) - 1);
   } else if (config.has_draft_layer()) {
     add_all(config.architecture->draft.weights, config.layers);
   }

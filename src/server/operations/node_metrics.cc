@@ -169,7 +169,8 @@ void add_pages(MetricsText& text, const std::vector<ModelStatus>& models) {
 void add_drafts(MetricsText& text, const std::vector<ModelStatus>& models) {
   const CountsText<DraftCounts> counts{text, models, &ModelStatus::drafts};
   counts.add("lockstep_draft_steps_total", "counter",
-             "Steps for which the model's draft layer guessed tokens.", &DraftCounts::steps);
+             "Steps for which the model's draft layer or a draft model guessed tokens.",
+             &DraftCounts::steps);
   counts.add("lockstep_draft_guesses_total", "counter", "Tokens that it guessed.",
              &DraftCounts::guesses);
   counts.add("lockstep_draft_right_total", "counter", "Those that were right.",
