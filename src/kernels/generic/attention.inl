@@ -6,6 +6,9 @@
 // The most query heads served by one pass over the pages, with their running state.
 constexpr int kHeadsMax = 16;
 
+// Heads, or rows, whose chains run side by side. Registers without lanes have no room for several.
+constexpr int kChains = kSumsMax > 1 ? 4 : 1;
+
 struct PageHead {
   const std::byte* keys;    // (kPagePositions / kLanes, head_dim, kLanes)
   const std::byte* values;  // (kPagePositions, head_dim), the first value_dim
@@ -290,15 +293,17 @@ void attend_heads(const AttentionArgs& args, const float* query, const float* si
       const bool reads = head == 0;
       const float* q = query + static_cast<size_t>(head) * head_dim;
       float* out = output + static_cast<size_t>(head) * args.pages.value_dim;
-      if (heads - head >= 4) {
-        attend_page<Kind, 4>(page, is_first, reads, next_keys, q, args.scale, states + head, out);
-        head += 4;
-      } else if (heads - head >= 2) {
-        attend_page<Kind, 2>(page, is_first, reads, next_keys, q, args.scale, states + head, out);
-        head += 2;
+      const auto attend = [&]<int Heads>(Constant<Heads>) LANES_LAMBDA {
+        attend_page<Kind, Heads>(page, is_first, reads, next_keys, q, args.scale, states + head,
+                                 out);
+        head += Heads;
+      };
+      if (kChains >= 4 && heads - head >= 4) {
+        attend(Constant<kChains>{});
+      } else if (kChains >= 2 && heads - head >= 2) {
+        attend(Constant<(kChains + 1) / 2>{});
       } else {
-        attend_page<Kind, 1>(page, is_first, reads, next_keys, q, args.scale, states + head, out);
-        head += 1;
+        attend(Constant<1>{});
       }
     }
   }

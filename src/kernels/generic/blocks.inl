@@ -259,7 +259,7 @@ LANES_INLINE void add_block(const CodesOfBlock& codes, Formula formula,
       add_dots<Formula::kScale, kHalves, Block>(scales + kFirst, kHalf, input, dot, chain + kFirst);
     } else if (formula == Formula::kBias) {
       add_dots<Formula::kBias, kHalves, Block>(scales + kFirst, kHalf, input, dot, chain + kFirst);
-    } else {
+    } else if constexpr (!kHalves) {
       add_dots<Formula::kZero, kHalves, Block>(scales + kFirst, kHalf, input, dot, chain + kFirst);
     }
   });
@@ -267,12 +267,14 @@ LANES_INLINE void add_block(const CodesOfBlock& codes, Formula formula,
 
 // The scales of a matrix, known at run time or at compile time.
 struct AnyScales {
+  static constexpr bool kIsKnown = false;
   PackedScales value;
 
   LANES_INLINE explicit AnyScales(const PackedMatrix& matrix) : value(matrix.scales) {}
 };
 template <PackedScales kValue>
 struct KnownScales {
+  static constexpr bool kIsKnown = true;
   static constexpr PackedScales value = kValue;
 
   LANES_INLINE explicit KnownScales(const PackedMatrix&) {}
@@ -285,6 +287,7 @@ template <PackedCodes kCodes, class Scales, class Block, bool kHalves, int AtOnc
 LANES_INLINE BlockPlace add_blocks(PartCursor& cursor, BlockPlace begin, const LeafStep& step,
                                    int first, F32x16 (&chain)[Tiles][Tokens]) {
   constexpr size_t kBytes = block_bytes(kCodes);
+  constexpr bool kUnrolled = Tokens == 1 || Scales::kIsKnown;
   const PackedMatrix& matrix = *cursor.part->matrix;
   const Scales kind(matrix);
   const Formula formula = formula_of(kind.value);
@@ -317,10 +320,11 @@ LANES_INLINE BlockPlace add_blocks(PartCursor& cursor, BlockPlace begin, const L
       next_scales.fetch(at, tiles * (bytes.of_head + static_cast<size_t>(blocks) * bytes.of_block),
                         kDistanceOfScales);
     }
-    at = read_heads(kind.value, matrix.factor, at, tile, group.tiles, scales);
+    at = read_heads<kUnrolled>(kind.value, matrix.factor, at, tile, group.tiles, scales);
     for (int block = 0; block < blocks; ++block) {
       if (has_block_scales(kind.value)) {
-        at = read_blocks_scales(kind.value, matrix.factor, at, tile, group.tiles, scales);
+        at =
+            read_blocks_scales<kUnrolled>(kind.value, matrix.factor, at, tile, group.tiles, scales);
       }
       if constexpr (Tokens > 1) cursor.ahead.fetch();
       if constexpr (Tiles == kGroupTiles) {

@@ -141,9 +141,9 @@ void add_page(const ChosenRow* rows, int count, const PageArgs& pages, int heads
   for (int column = 0; column < pages.value_dim; column += kLanes) {
     const int rest = pages.value_dim - column, columns = rest < kLanes ? rest : kLanes;
     int head = 0;
-    for (; head + 4 <= heads; head += 4) {
-      add_rows<Kind, 4>(rows, count, pages.head_dim, pages.value_dim, head, column, columns,
-                        is_first_page, weights, output);
+    for (; head + kChains <= heads; head += kChains) {
+      add_rows<Kind, kChains>(rows, count, pages.head_dim, pages.value_dim, head, column, columns,
+                              is_first_page, weights, output);
     }
     for (; head < heads; ++head) {
       add_rows<Kind, 1>(rows, count, pages.head_dim, pages.value_dim, head, column, columns,
@@ -198,8 +198,8 @@ template <KvKind Kind>
 LANES_INLINE void score_all(const ChosenRow* rows, int count, int head_dim, const float* queries,
                             float scale, float* scores) {
   int row = 0;
-  for (; row + 4 <= count; row += 4) {
-    score_rows<Kind, 4>(rows + row, head_dim, queries, scale, scores + row * kLanes);
+  for (; row + kChains <= count; row += kChains) {
+    score_rows<Kind, kChains>(rows + row, head_dim, queries, scale, scores + row * kLanes);
   }
   for (; row < count; ++row) {
     score_rows<Kind, 1>(rows + row, head_dim, queries, scale, scores + row * kLanes);
@@ -358,9 +358,10 @@ void score_index_kind(const IndexScoresArgs& args) {
     F32x16 scores[kPagePositions / kLanes];
     for (int g = 0; g < groups; ++g) scores[g] = F32x16::broadcast(0.0f);
     int head = 0;
-    for (; head + 4 <= args.heads; head += 4) {
-      add_index_heads<Kind, 4>(page, groups, args.query + static_cast<size_t>(head) * head_dim,
-                               args.weights + head, scores);
+    for (; head + kChains <= args.heads; head += kChains) {
+      add_index_heads<Kind, kChains>(page, groups,
+                                     args.query + static_cast<size_t>(head) * head_dim,
+                                     args.weights + head, scores);
     }
     for (; head < args.heads; ++head) {
       add_index_heads<Kind, 1>(page, groups, args.query + static_cast<size_t>(head) * head_dim,

@@ -7,6 +7,23 @@ constexpr int tiles_of_block(int tokens) {
   return 4 * tokens <= kSumsMax ? 4 : 2 * tokens <= kSumsMax ? 2 : 1;
 }
 
+// Tiles one by one are mostly the rest of a matrix, for which narrow blocks are enough where wider
+// ones have more tiles. Each shape costs compile time.
+constexpr int kSingleTokensMax =
+    tiles_of_block(kTokensMax) == 1 ? kTokensMax : (kTokensMax + 1) / 2;
+
+constexpr int tokens_max(int tiles) {
+  return tiles == 1 ? kSingleTokensMax : kTokensMax;
+}
+
+// Whether there is a kernel for a block: the most tiles for its tokens, or the second half of a
+// rest that is wider than a block (end_of_block), or one tile.
+constexpr bool has_shape(int tiles, int tokens) {
+  if (tiles == 1) return tokens <= kSingleTokensMax;
+  return tiles == tiles_of_block(tokens) ||
+         (tiles == tiles_of_block(kTokensMax) && 2 * tokens == kTokensMax);
+}
+
 // Stores a tile of which the matrix has `rows` rows or more.
 LANES_INLINE void store_rows(float* to, F32x16 sum, int rows) {
   if (rows >= kLanes) {
@@ -66,11 +83,9 @@ constexpr bool is_exact_only() {
 }
 
 // How many of Tiles tiles go through a block together: with one token the sums of several tiles are
-// independent of each other, and all tiles of a block share the converted input. Each shape costs
-// compile time, so --exact, with several tokens, has those of one tile only.
+// independent of each other, and all tiles of a block share the converted input.
 template <PackedCodes kCodes, class Block, int Tiles, int Tokens>
 constexpr int tiles_at_once() {
-  if (Tokens > 1 && is_exact_only<kCodes, Block>()) return 1;
   constexpr int kMost = Tokens > 1 ? kBlockTilesOfMany : kBlockTilesOfOne;
   return Tiles < kMost ? Tiles : kMost;
 }
@@ -82,15 +97,45 @@ constexpr int tiles_of_leaf() {
   return Tokens == 1 ? Tiles : tiles_at_once<kCodes, Block, Tiles, Tokens>();
 }
 
+// With --exact: tile by tile, a few tokens at a time. Each shape of a block costs compile time, so
+// all but the one for decoding share these.
+template <PackedCodes kCodes, bool kHalves>
+void add_exact_leaf(PartCursor& cursor, const LeafStep& step, int tiles, F32x16* sums) {
+  const PartCursor begin = cursor;
+  for (int tile = 0; tile < tiles; ++tile) {
+    int token = 0;
+    const auto add_tokens = [&]<int Tokens>(Constant<Tokens>) LANES_LAMBDA {
+      for (; token + Tokens <= begin.tokens; token += Tokens, sums += Tokens) {
+        cursor.input = begin.input + static_cast<size_t>(token) * begin.part->input_stride;
+        cursor.place = add_blocks<kCodes, AnyScales, InputBlockF, kHalves, 1>(
+            cursor, begin.place, step, tile, *reinterpret_cast<F32x16(*)[1][Tokens]>(sums));
+      }
+    };
+    add_tokens(Constant<kTokensMax>{});
+    if constexpr (kTokensMax > 4) add_tokens(Constant<4>{});
+    if constexpr (kTokensMax > 2) add_tokens(Constant<2>{});
+    if constexpr (kTokensMax > 1) add_tokens(Constant<1>{});
+  }
+  cursor.input = begin.input;
+}
+
+template <PackedCodes kCodes, class Block, bool kHalves, int Tiles, int Tokens>
+constexpr AddLeaf add_leaf_of_halves() {
+  if constexpr (is_exact_only<kCodes, Block>() &&
+                !(Tokens == 1 && Tiles == tiles_of_block(1) && kBlockTilesOfOne > 1)) {
+    return add_exact_leaf<kCodes, kHalves>;
+  } else {
+    return add_blocks_leaf<kCodes, AnyScales, Block, kHalves,
+                           tiles_at_once<kCodes, Block, Tiles, Tokens>(),
+                           tiles_of_leaf<kCodes, Block, Tiles, Tokens>(), Tokens>;
+  }
+}
+
 template <PackedCodes kCodes, class Block, int Tiles, int Tokens>
 AddLeaf add_leaf_of_input(const PackedMatrix& matrix) {
-  constexpr int kAtOnce = tiles_at_once<kCodes, Block, Tiles, Tokens>();
-  constexpr int kTiles = tiles_of_leaf<kCodes, Block, Tiles, Tokens>();
-  if (!has_halves(matrix.scales)) {
-    return add_blocks_leaf<kCodes, AnyScales, Block, false, kAtOnce, kTiles, Tokens>;
-  }
+  if (!has_halves(matrix.scales)) return add_leaf_of_halves<kCodes, Block, false, Tiles, Tokens>();
   if constexpr (may_have_halves(kCodes)) {
-    return add_blocks_leaf<kCodes, AnyScales, Block, true, kAtOnce, kTiles, Tokens>;
+    return add_leaf_of_halves<kCodes, Block, true, Tiles, Tokens>();
   }
   __builtin_trap();  // packing never makes it
 }
@@ -149,6 +194,7 @@ struct PartByPart {
     for (int part = 0; part < args.part_count; ++part) {
       const PackedMatrix& matrix = *args.parts[part].matrix;
       PartCursor cursor = cursor_of_one(args, part, tile, tokens.first);
+      cursor.tokens = 1;
       const AddLeaf add_leaf = add_leaf_of<Tiles, 1>(matrix);
       for (int step = 0; step < steps; ++step) {
         add_leaf(cursor, matrix.steps[step], Tiles, sums[step]);
@@ -176,6 +222,7 @@ struct AnyParts {
     for (int i = 0; i < count; ++i) {
       const PackedMatrix& matrix = *args.parts[i].matrix;
       cursors[i] = cursor_of(args.parts[i], tile, tokens.first);
+      cursors[i].tokens = Tokens;
       share_fetching<Tiles>(cursors[i], args, tile, tokens, kSweeps);
       cursors[i].add_leaf = add_leaf_of<Tiles, Tokens>(matrix);
     }
@@ -326,7 +373,8 @@ LANES_INLINE void matmul_parts(const MatmulArgs& args, int tile, TokenBlock toke
         break;
     }
   }
-  if constexpr (Tokens == 1 || Tiles * Tokens == kCommonSums) {
+  constexpr bool kDecodes = Tokens == 1 && Tiles == tiles_of_block(1) && kSumsMax > 1;
+  if constexpr (kDecodes || Tiles * Tokens == kCommonSums) {
     if (args.part_count == 1 && matmul_common<Tiles, Tokens>(args, tile, tokens)) return;
   }
   if constexpr (Tokens == 1) {
@@ -336,31 +384,32 @@ LANES_INLINE void matmul_parts(const MatmulArgs& args, int tile, TokenBlock toke
   }
 }
 
-// Calls the kernel for `count` tokens; there are no kernels that need more than kSumsMax sums.
+// Calls the kernel for `count` tokens.
 template <int Tiles, int Tokens = 1>
 LANES_INLINE void matmul_tokens(const MatmulArgs& args, int tile, TokenBlock tokens, int count) {
-  if constexpr (Tokens <= kTokensMax && (Tiles == 1 || Tiles * Tokens <= kSumsMax)) {
-    if (count == Tokens) {
-      matmul_parts<Tiles, Tokens>(args, tile, tokens);
-    } else {
-      matmul_tokens<Tiles, Tokens + 1>(args, tile, tokens, count);
+  if constexpr (Tokens <= tokens_max(Tiles)) {
+    if constexpr (has_shape(Tiles, Tokens)) {
+      if (count == Tokens) return matmul_parts<Tiles, Tokens>(args, tile, tokens);
     }
+    matmul_tokens<Tiles, Tokens + 1>(args, tile, tokens, count);
   }
 }
 
-// The end of the block that begins with `token`. Blocks are full, but two of about the same size
-// replace a full one and a small rest: 9 tokens are 5 + 4, not 8 + 1.
-constexpr int end_of_block(int token, int tokens) {
+// The end of the block of at most `most` tokens that begins with `token`. Blocks are full, but two
+// of about the same size replace a full one and a small rest: 9 tokens are 5 + 4, not 8 + 1.
+constexpr int end_of_block(int token, int tokens, int most) {
   const int left = tokens - token;
-  if (left <= kTokensMax) return tokens;
-  return token + (left < kTokensMax + kTokensMax / 2 ? (left + 1) / 2 : kTokensMax);
+  if (left <= most) return tokens;
+  return token + (left < most + most / 2 ? (left + 1) / 2 : most);
 }
 
 template <int Tiles>
-LANES_INLINE void matmul_tiles(const MatmulArgs& args, int tile, int block_count) {
+LANES_INLINE void matmul_tiles(const MatmulArgs& args, int tile) {
+  constexpr int kMost = tokens_max(Tiles);
+  const int block_count = (args.tokens + kMost - 1) / kMost;
   int token = 0;
   for (int block = 0; block < block_count; ++block) {
-    const int end = end_of_block(token, args.tokens);
+    const int end = end_of_block(token, args.tokens, kMost);
     matmul_tokens<Tiles>(args, tile, {token, block, block_count}, end - token);
     token = end;
   }
@@ -373,22 +422,20 @@ LANES_INLINE int tiles_left(int rows, int tile, int end) {
   return (group_end < end ? group_end : end) - tile;
 }
 
+// Multiplies Tiles tiles at a time from `tile` on, and returns the first that is left.
+template <int Tiles>
+LANES_INLINE int matmul_whole(const MatmulArgs& args, int tile, int end) {
+  for (; tile + Tiles <= end; tile += Tiles) matmul_tiles<Tiles>(args, tile);
+  return tile;
+}
+
 void matmul(const MatmulArgs& args) {
   if (args.tokens <= 0) return;
-  const int block_count = (args.tokens + kTokensMax - 1) / kTokensMax;
-  const int most = tiles_of_block(end_of_block(0, args.tokens));
+  const int most = tiles_of_block(end_of_block(0, args.tokens, kTokensMax));
   for (int tile = args.tile_begin; tile < args.tile_end;) {
-    const int left = tiles_left(args.parts[0].matrix->rows, tile, args.tile_end);
-    const int tiles = left < most ? left : most;
-    if (tiles >= 4) {
-      matmul_tiles<4>(args, tile, block_count);
-      tile += 4;
-    } else if (tiles >= 2) {
-      matmul_tiles<2>(args, tile, block_count);
-      tile += 2;
-    } else {
-      matmul_tiles<1>(args, tile, block_count);
-      tile += 1;
-    }
+    const int end = tile + tiles_left(args.parts[0].matrix->rows, tile, args.tile_end);
+    if (most == 4) tile = matmul_whole<4>(args, tile, end);
+    if (most == 2) tile = matmul_whole<2>(args, tile, end);
+    tile = matmul_whole<1>(args, tile, end);
   }
 }

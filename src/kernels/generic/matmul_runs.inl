@@ -45,6 +45,7 @@ void add_any_run(PartCursor& cursor, const LeafStep& step, const int32_t* tokens
                  RunSums<Tiles>& sums) {
   F32x16 sum[Tiles][Tokens];
   gather<Tiles, Tokens>(tokens, sums, sum);
+  cursor.tokens = Tokens;
   add_leaf_of<Tiles, Tokens> (*cursor.part->matrix)(cursor, step, Tiles, &sum[0][0]);
   scatter<Tiles, Tokens>(tokens, sum, sums);
 }
@@ -73,7 +74,7 @@ AddRun<Tiles> add_run_of(const PackedMatrix& matrix) {
 template <int Tiles, int Tokens = 1>
 LANES_INLINE void add_run_tokens(PartCursor& cursor, const LeafStep& step, const int32_t* tokens,
                                  int count, RunSums<Tiles>& sums) {
-  if constexpr (Tokens <= kTokensMax && Tiles * Tokens <= kSumsMax) {
+  if constexpr (Tokens <= tokens_max(Tiles)) {
     if (count == Tokens) {
       add_run_of<Tiles, Tokens> (*cursor.part->matrix)(cursor, step, tokens, sums);
     } else {
@@ -97,7 +98,7 @@ LANES_INLINE void add_run(const MatmulRun& run, const LeafStep& step, int tile, 
     cursor.fetches_own = token == 0;
     cursor.place = place.blocks;
     cursor.column = place.column;
-    const int end = end_of_block(token, run.token_count);
+    const int end = end_of_block(token, run.token_count, tokens_max(Tiles));
     add_run_tokens<Tiles>(cursor, step, run.tokens + token, end - token, sums);
     token = end;
   }

@@ -46,6 +46,7 @@ struct PartCursor {
   GroupPlace group;        // for blocks, of the first tile of this call
   const std::byte* tiles;  // for plain elements: the first tile of this call
   const std::byte* input;  // of the first token of this call
+  int32_t tokens;          // of this call, for add_leaf
   const std::byte* next;   // for blocks: the group that is read after this one
   bool fetches_own;        // nobody has fetched this group yet
   int32_t column;          // for plain elements

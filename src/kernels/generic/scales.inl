@@ -57,6 +57,18 @@ LANES_INLINE void read_scales(Formula formula, const std::byte* at, BlockScales&
   }
 }
 
+// Calls operation(0), ..., operation(Tiles - 1), from one copy of it or from Tiles.
+template <bool kUnrolled, int Tiles, class Operation>
+LANES_INLINE void for_tiles(Operation operation) {
+  if constexpr (kUnrolled) {
+#pragma GCC unroll 4
+    for (int tile = 0; tile < Tiles; ++tile) operation(tile);
+  } else {
+#pragma GCC unroll 1
+    for (int tile = 0; tile < Tiles; ++tile) operation(tile);
+  }
+}
+
 // Reads the head of a piece of one tile.
 LANES_INLINE void read_head(PackedScales scales, float factor, const std::byte* at,
                             BlockScales& to) {
@@ -130,27 +142,26 @@ LANES_INLINE void read_block_scales(PackedScales scales, float factor, const std
 }
 
 // The same for tiles [first, first + Tiles) of a group of `tiles`; returns the end of the group's
-// heads, or data of the block.
-template <int Tiles>
+// heads, or data of the block. The copies for several tiles are worth their compile time only if
+// the scales stay in registers.
+template <bool kUnrolled, int Tiles>
 LANES_INLINE const std::byte* read_heads(PackedScales scales, float factor, const std::byte* at,
                                          int first, int tiles, BlockScales (&to)[Tiles]) {
   const size_t bytes = scale_bytes(scales).of_head;
   const std::byte* from = at + static_cast<size_t>(first) * bytes;
-#pragma GCC unroll 4
-  for (int i = 0; i < Tiles; ++i) {
-    read_head(scales, factor, from + static_cast<size_t>(i) * bytes, to[i]);
-  }
+  for_tiles<kUnrolled, Tiles>([&](int tile) LANES_LAMBDA {
+    read_head(scales, factor, from + static_cast<size_t>(tile) * bytes, to[tile]);
+  });
   return at + static_cast<size_t>(tiles) * bytes;
 }
-template <int Tiles>
+template <bool kUnrolled, int Tiles>
 LANES_INLINE const std::byte* read_blocks_scales(PackedScales scales, float factor,
                                                  const std::byte* at, int first, int tiles,
                                                  BlockScales (&to)[Tiles]) {
   const size_t bytes = scale_bytes(scales).of_block;
   const std::byte* from = at + static_cast<size_t>(first) * bytes;
-#pragma GCC unroll 4
-  for (int i = 0; i < Tiles; ++i) {
-    read_block_scales(scales, factor, from + static_cast<size_t>(i) * bytes, to[i]);
-  }
+  for_tiles<kUnrolled, Tiles>([&](int tile) LANES_LAMBDA {
+    read_block_scales(scales, factor, from + static_cast<size_t>(tile) * bytes, to[tile]);
+  });
   return at + static_cast<size_t>(tiles) * bytes;
 }
