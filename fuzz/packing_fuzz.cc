@@ -3,6 +3,7 @@
 // parts, and its rows can be read. The first bytes describe the matrix, the rest fills its parts.
 #include <fuzzer/FuzzedDataProvider.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -71,6 +72,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   stored.biases = biases;
   stored.zeros = zeros;
   stored.groups = groups;
+  std::vector<int32_t> column_map;
+  if (!is_transposed && data.ConsumeBool()) {
+    stored.column_group =
+        32 * data.ConsumeIntegralInRange(0, 4) + data.ConsumeIntegralInRange(0, 1);
+    const int count = stored.columns / std::max(1, stored.column_group);
+    for (int i = 0; i < count; ++i) column_map.push_back(data.ConsumeIntegralInRange(-1, count));
+    stored.column_map = column_map;
+  }
   source.stored = stored;
 
   const auto plan = plan_packing(source, keeps_float_input);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tensor/ggml_blocks.h"
+#include "tensor/stored_codes.h"
 
 namespace lockstep {
 namespace {
@@ -54,6 +55,25 @@ Result<size_t> stored_row_count(const StoredMatrix& matrix) {
     return corrupt(fmt::format("row {} of a matrix of {} rows does not exist", *most, matrix.rows));
   }
   return count;
+}
+
+Status check_column_map(const StoredMatrix& matrix) {
+  if (matrix.column_map.empty()) return Ok{};
+  const bool is_plain = plain_element_type(matrix).has_value();
+  if (!is_plain && matrix.format != StoredFormat::kGguf) {
+    return unsupported("columns in another order are supported for GGUF's formats only");
+  }
+  const auto groups = static_cast<int64_t>(matrix.column_map.size());
+  const bool splits_run = !is_plain && matrix.column_group % kRunColumns != 0;
+  if (matrix.column_group < 1 || groups * matrix.column_group != matrix.columns || splits_run) {
+    return corrupt(fmt::format("{} groups of {} columns are not possible in {} columns", groups,
+                               matrix.column_group, matrix.columns));
+  }
+  for (const int32_t group : matrix.column_map) {
+    if (group >= 0 && group < groups) continue;
+    return corrupt(fmt::format("group {} of {} groups of columns does not exist", group, groups));
+  }
+  return Ok{};
 }
 
 Status check_rows(const StoredMatrix& matrix, size_t rows, size_t used_row_bytes) {
@@ -227,6 +247,7 @@ Status check_stored_matrix(const StoredMatrix& matrix) {
   if (matrix.row_group != 1 && matrix.format != StoredFormat::kFp8) {
     return unsupported("scales of several rows are supported for 8-bit floats only");
   }
+  TRY(check_column_map(matrix));
   const size_t rows = TRY(stored_row_count(matrix));
   return check_by_format(matrix, rows);
 }

@@ -60,6 +60,11 @@ struct StoredMatrix {
   uint32_t gguf_type = 0;
   // (rows), or empty: row r of the matrix is stored as row row_map[r]. Must outlive the matrix.
   std::span<const int32_t> row_map;
+  // (columns / column_group), or empty: group g of the columns is stored as group column_map[g].
+  // Only for kPlain and kGguf, and there groups are whole runs of 32 columns. Must outlive the
+  // matrix.
+  std::span<const int32_t> column_map;
+  int column_group = 0;
   // All parts are in mapped files, whose pages may be released once they have been read.
   bool is_mapped_file = false;
   // Keeps parts alive that are not in a file (a converted matrix); else null.
@@ -67,6 +72,15 @@ struct StoredMatrix {
 
   int stored_row(int row) const {
     return row_map.empty() ? row : row_map[static_cast<size_t>(row)];
+  }
+  int stored_column(int column) const {
+    if (column_map.empty()) return column;
+    return column_map[static_cast<size_t>(column / column_group)] * column_group +
+           column % column_group;
+  }
+  // From `column` on, how many are stored side by side.
+  int adjacent_columns(int column) const {
+    return column_map.empty() ? columns - column : column_group - column % column_group;
   }
 };
 

@@ -147,6 +147,34 @@ void read_plain(const StoredMatrix& matrix, DType type, int stored_row, int colu
   }
 }
 
+// Columns that are stored side by side, from stored column `column_begin` on.
+void dequantise_columns(const StoredMatrix& matrix, int stored_row, int column_begin,
+                        std::span<float> out) {
+  const std::optional<DType> plain = plain_element_type(matrix);
+  if (plain) return read_plain(matrix, *plain, stored_row, column_begin, out);
+  with_stored_codes(matrix, [&](const auto& reader, const CodeMeaning& meaning) {
+    const int end = column_begin + static_cast<int>(out.size());
+    float* to = out.data();
+    for (int column = column_begin; column < end;) {
+      const int stop = run_end(matrix, column, end), count = stop - column;
+      uint8_t codes[kRunColumns];
+      if (reader.is_whole_run(column, count)) {
+        reader.read_run(stored_row, column, codes);
+      } else {
+        reader.read_part(stored_row, column, count, codes);
+      }
+      const StoredScale scale = scale_at(matrix, stored_row, column);
+      for (int i = 0; i < count; ++i) {
+        const int code = meaning.table != nullptr ? meaning.table[codes[i]] : codes[i];
+        const double value = meaning.is_e4m3 ? static_cast<double>(kE4M3Values[codes[i]])
+                                             : static_cast<double>(code - meaning.offset);
+        *to++ = weight_of(scale, value, matrix.factor);
+      }
+      column = stop;
+    }
+  });
+}
+
 }  // namespace
 
 int stored_zero(const StoredMatrix& matrix, int stored_row, size_t group) {
@@ -171,30 +199,14 @@ int stored_zero(const StoredMatrix& matrix, int stored_row, size_t group) {
 void dequantise_row(const StoredMatrix& matrix, int row, int column_begin, std::span<float> out) {
   LOCKSTEP_CHECK(row >= 0 && row < matrix.rows && column_begin >= 0);
   LOCKSTEP_CHECK(out.size() <= static_cast<size_t>(matrix.columns - column_begin));
-  const int stored_row = matrix.stored_row(row);
-  const std::optional<DType> plain = plain_element_type(matrix);
-  if (plain) return read_plain(matrix, *plain, stored_row, column_begin, out);
-  with_stored_codes(matrix, [&](const auto& reader, const CodeMeaning& meaning) {
-    const int end = column_begin + static_cast<int>(out.size());
-    float* to = out.data();
-    for (int column = column_begin; column < end;) {
-      const int stop = run_end(matrix, column, end), count = stop - column;
-      uint8_t codes[kRunColumns];
-      if (reader.is_whole_run(column, count)) {
-        reader.read_run(stored_row, column, codes);
-      } else {
-        reader.read_part(stored_row, column, count, codes);
-      }
-      const StoredScale scale = scale_at(matrix, stored_row, column);
-      for (int i = 0; i < count; ++i) {
-        const int code = meaning.table != nullptr ? meaning.table[codes[i]] : codes[i];
-        const double value = meaning.is_e4m3 ? static_cast<double>(kE4M3Values[codes[i]])
-                                             : static_cast<double>(code - meaning.offset);
-        *to++ = weight_of(scale, value, matrix.factor);
-      }
-      column = stop;
-    }
-  });
+  for (size_t done = 0; done < out.size();) {
+    const int column = column_begin + static_cast<int>(done);
+    const auto count =
+        std::min(static_cast<size_t>(matrix.adjacent_columns(column)), out.size() - done);
+    dequantise_columns(matrix, matrix.stored_row(row), matrix.stored_column(column),
+                       out.subspan(done, count));
+    done += count;
+  }
 }
 
 }  // namespace lockstep

@@ -10,7 +10,8 @@
 
 namespace lockstep {
 
-// Columns [column_begin, column_begin + out.size()) of row `row`, before row_map. The matrix must
+// Columns [column_begin, column_begin + out.size()) of row `row`, before row_map
+// and column_map. The matrix must
 // have passed check_stored_matrix(); row and columns must be inside it.
 void dequantise_row(const StoredMatrix& matrix, int row, int column_begin, std::span<float> out);
 

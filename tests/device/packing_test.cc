@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -86,7 +88,8 @@ void check_weights(const MatrixSource& source, const Packed& packed) {
       double expected =
           source.is_transposed
               ? defined_weight(source.stored, source.row_begin + column, source.column_begin + row)
-              : defined_weight(source.stored, source.row_begin + row, source.column_begin + column);
+              : defined_weight(source.stored, source.row_begin + row,
+                               source.stored.stored_column(source.column_begin + column));
       if (is_expanded) expected = static_cast<double>(static_cast<float>(expected));
       if (weights[at] != expected) {
         CAPTURE(row);
@@ -183,6 +186,31 @@ TEST_CASE("rows are taken in the order of the map") {
     check_source({random.matrix, 0, 48, 0, 256, false, random_leaves(256, 32, 96, 4)});
     check_source({random.matrix, 7, 20, 64, 130, false, one_leaf(130)});
     check_source({random.matrix, 7, 20, 64, 130, true, one_leaf(20)});
+  }
+}
+
+TEST_CASE("columns are taken in the order of the map") {
+  for (const FormatCase& format : all_format_cases()) {
+    if (format.format != StoredFormat::kGguf && format.format != StoredFormat::kPlain) continue;
+    CAPTURE(format.name);
+    const RandomMatrix random(format, 37, 512, 4);
+    StoredMatrix matrix = random.matrix;
+    for (const int group : {128, 32, 64}) {
+      std::vector<int32_t> map(static_cast<size_t>(512 / group));
+      std::iota(map.begin(), map.end(), 0);
+      std::shuffle(map.begin(), map.end(), std::mt19937_64(static_cast<uint64_t>(group)));
+      matrix.column_map = map;
+      matrix.column_group = group;
+      REQUIRE(check_stored_matrix(matrix).ok());
+      check_source({matrix, 0, 37, 0, 512, false, one_leaf(512)});
+      check_source({matrix, 2, 20, 64, 300, false, random_leaves(300, 1, 90, 5)});
+      std::vector<float> values(300);
+      dequantise_row(matrix, 3, 101, values);
+      for (int i = 0; i < 300; ++i) {
+        const double expected = defined_weight(matrix, 3, matrix.stored_column(101 + i));
+        REQUIRE(values[static_cast<size_t>(i)] == static_cast<float>(expected));
+      }
+    }
   }
 }
 
@@ -292,7 +320,22 @@ TEST_CASE("an impossible matrix is refused") {
   broken.row_map = std::span(beyond).first(3);
   CHECK(code_of_refusal(broken) == ErrorCode::kCorrupt);
 
+  const std::vector<int32_t> swapped = {1, 0}, far = {1, 2};
+  broken = affine.matrix;
+  broken.column_map = swapped;
+  broken.column_group = 128;
+  CHECK(code_of_refusal(broken) == ErrorCode::kUnsupported);
+
   const RandomMatrix gguf(format_of(cases, "Q4_K"), 16, 256, 9);
+  broken = gguf.matrix;
+  broken.column_map = swapped;
+  broken.column_group = 128;
+  CHECK(check_stored_matrix(broken).ok());
+  broken.column_group = 64;
+  CHECK(code_of_refusal(broken) == ErrorCode::kCorrupt);
+  broken.column_group = 128;
+  broken.column_map = far;
+  CHECK(code_of_refusal(broken) == ErrorCode::kCorrupt);
   broken = gguf.matrix;
   broken.gguf_type = 16;
   CHECK(code_of_refusal(broken) == ErrorCode::kUnsupported);

@@ -1,428 +1,17 @@
-// Golden cases as GGUF files, converted as llama.cpp's converter does it: the exact bits of the
-// folder, as the tensors hold the same values; and rounded to a block type, the logits of a file
-// that holds these values in F32. Rules: conversion/*.py, gguf-py/gguf/constants.py and
-// tensor_mapping.py of https://github.com/ggml-org/llama.cpp
+// Golden cases as GGUF files: the exact bits of the folder, as the tensors hold the same values;
+// and rounded to a block type, the logits of a file that holds these values in F32.
 #include <doctest/doctest.h>
 
-#include <array>
-#include <cstring>
-#include <map>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "support/gguf_writer.h"
+#include "support/gguf_conversion.h"
 #include "support/stored_models.h"
-#include "tensor/half.h"
 
 using namespace lockstep;
 using namespace lockstep::testing;
 
 namespace {
-
-constexpr uint32_t kTypeF32 = 0, kTypeBf16 = 30, kTypeMxfp4 = 39;
-
-struct NamePair {
-  std::string_view hugging_face;
-  std::string_view gguf;
-};
-constexpr NamePair kNames[] = {
-    {"model.embed_tokens.", "token_embd."},
-    {"model.norm.", "output_norm."},
-    {"lm_head.", "output."},
-    {"input_layernorm.", "attn_norm."},
-    {"self_attn.q_proj.", "attn_q."},
-    {"self_attn.k_proj.", "attn_k."},
-    {"self_attn.v_proj.", "attn_v."},
-    {"self_attn.o_proj.", "attn_output."},
-    {"self_attn.q_norm.", "attn_q_norm."},
-    {"self_attn.k_norm.", "attn_k_norm."},
-    {"self_attn.sinks", "attn_sinks.weight"},
-    {"self_attn.q_a_proj.", "attn_q_a."},
-    {"self_attn.q_a_layernorm.", "attn_q_a_norm."},
-    {"self_attn.q_b_proj.", "attn_q_b."},
-    {"self_attn.kv_a_proj_with_mqa.", "attn_kv_a_mqa."},
-    {"self_attn.kv_a_layernorm.", "attn_kv_a_norm."},
-    {"self_attn.kv_b_proj.", "attn_kv_b."},
-    {"mlp.gate_proj.", "ffn_gate."},
-    {"mlp.up_proj.", "ffn_up."},
-    {"mlp.down_proj.", "ffn_down."},
-    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
-    {"mlp.gate.", "ffn_gate_inp."},
-    {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"},
-    {"block_sparse_moe.gate.", "ffn_gate_inp."},
-    {"mlp.router.", "ffn_gate_inp."},
-    {"mlp.shared_experts.gate_proj.", "ffn_gate_shexp."},
-    {"mlp.shared_experts.up_proj.", "ffn_up_shexp."},
-    {"mlp.shared_experts.down_proj.", "ffn_down_shexp."},
-};
-
-struct GgufCase {
-  const char* name;  // of the golden case
-  const char* architecture;
-  bool is_interleaved = false;  // query and key heads
-  bool splits_latent = false;   // attn_k_b and attn_v_b instead of attn_kv_b
-  bool is_gpt_oss = false;
-  bool has_post_norm = false;  // post_attention_norm instead of ffn_norm
-  // To which it is rounded, if not in turn: with others two experts of a token score so nearly
-  // alike that activations in 8 bits change the choice.
-  std::array<uint32_t, 2> types{};
-};
-
-// Integers of config.json that are copied to the file.
-constexpr NamePair kIntegers[] = {
-    {"num_hidden_layers", "block_count"},
-    {"max_position_embeddings", "context_length"},
-    {"hidden_size", "embedding_length"},
-    {"intermediate_size", "feed_forward_length"},
-    {"num_attention_heads", "attention.head_count"},
-    {"head_dim", "attention.key_length"},
-    {"head_dim", "attention.value_length"},
-    {"n_routed_experts", "expert_count"},
-    {"num_experts", "expert_count"},
-    {"num_local_experts", "expert_count"},
-    {"num_experts_per_tok", "expert_used_count"},
-    {"moe_intermediate_size", "expert_feed_forward_length"},
-    {"n_shared_experts", "expert_shared_count"},
-    {"first_k_dense_replace", "leading_dense_block_count"},
-    {"n_group", "expert_group_count"},
-    {"topk_group", "expert_group_used_count"},
-    {"q_lora_rank", "attention.q_lora_rank"},
-    {"kv_lora_rank", "attention.kv_lora_rank"},
-};
-
-class MetadataWriter {
- public:
-  MetadataWriter(GgufWriter& file, const Json& config, const GgufCase& subject)
-      : file_(file), config_(config), case_(subject) {}
-
-  void write() {
-    file_.string("general.architecture", case_.architecture);
-    for (const NamePair& pair : kIntegers) {
-      if (const auto value = number(config_, pair.hugging_face)) set(pair.gguf, *value);
-    }
-    file_.number(key("attention.layer_norm_rms_epsilon"), real(config_, "rms_norm_eps"));
-    const Json* rope = find(config_, "rope_parameters");
-    file_.number(key("rope.freq_base"), real(rope != nullptr ? *rope : config_, "rope_theta"));
-    if (number(config_, "kv_lora_rank")) {
-      write_latent();
-    } else {
-      set("attention.head_count_kv", *number(config_, "num_key_value_heads"));
-    }
-    if (number(config_, "n_routed_experts")) {
-      set("expert_gating_func", 2);
-      file_.number(key("expert_weights_scale"), real(config_, "routed_scaling_factor"));
-      file_.boolean(key("expert_weights_norm"), find(config_, "norm_topk_prob")->as_bool());
-    }
-    if (const auto dimensions = number(config_, "rotary_dim")) {  // MiniMax M2
-      set("rope.dimension_count", *dimensions);
-      set("expert_feed_forward_length", *number(config_, "intermediate_size"));
-      set("expert_gating_func", 2);
-    }
-    if (const auto part = number(config_, "partial_rotary_factor")) {
-      set("rope.dimension_count", *part * *number(config_, "head_dim"));
-    }
-    if (case_.is_gpt_oss) {
-      set("attention.sliding_window", *number(config_, "sliding_window"));
-      set("expert_feed_forward_length", *number(config_, "intermediate_size"));
-    }
-    if (rope == nullptr) rope = find(config_, "rope_scaling");
-    if (rope != nullptr && rope->is_object()) write_yarn(*rope);
-  }
-
- private:
-  static std::optional<double> number(const Json& object, std::string_view name) {
-    const Json* value = find(object, name);
-    return value != nullptr && value->is_number() ? std::optional(value->to_number<double>())
-                                                  : std::nullopt;
-  }
-  static float real(const Json& object, std::string_view name) {
-    return static_cast<float>(number(object, name).value());
-  }
-  std::string key(std::string_view name) const {
-    return std::string(case_.architecture) + "." + std::string(name);
-  }
-  void set(std::string_view name, double value) {
-    file_.integer(key(name), static_cast<uint32_t>(value));
-  }
-
-  // Since 2025 the lengths are those of the absorbed form: one head for the latent.
-  void write_latent() {
-    const double rope = *number(config_, "qk_rope_head_dim");
-    const double key_length = *number(config_, "qk_nope_head_dim") + rope;
-    const double latent = *number(config_, "kv_lora_rank");
-    const double value = *number(config_, "v_head_dim");
-    set("rope.dimension_count", rope);
-    if (!case_.splits_latent) {
-      set("attention.head_count_kv", *number(config_, "num_key_value_heads"));
-      set("attention.key_length", key_length);
-      return set("attention.value_length", value);
-    }
-    set("attention.head_count_kv", 1);
-    set("attention.key_length", latent + rope);
-    set("attention.value_length", latent);
-    set("attention.key_length_mla", key_length);
-    set("attention.value_length_mla", value);
-  }
-  void write_yarn(const Json& rope) {
-    file_.string(key("rope.scaling.type"), "yarn");
-    file_.number(key("rope.scaling.factor"), real(rope, "factor"));
-    set("rope.scaling.original_context_length", *number(rope, "original_max_position_embeddings"));
-    file_.number(key("rope.scaling.yarn_beta_fast"), real(rope, "beta_fast"));
-    file_.number(key("rope.scaling.yarn_beta_slow"), real(rope, "beta_slow"));
-    const double all_dims = number(rope, "mscale_all_dim").value_or(0);
-    const bool is_deepseek = number(config_, "kv_lora_rank").has_value();
-    if (all_dims != 0) {
-      file_.number(key("rope.scaling.yarn_log_multiplier"),
-                   static_cast<float>(is_deepseek ? 0.1 * all_dims : all_dims));
-    }
-    const double beta = number(rope, "llama_4_scaling_beta").value_or(0);
-    if (beta != 0) file_.number(key("attention.temperature_scale"), static_cast<float>(beta));
-  }
-
-  GgufWriter& file_;
-  const Json& config_;
-  const GgufCase& case_;
-};
-
-// How matrices are stored: unchanged, rounded to a type, or in F32 with the values that rounding
-// gives.
-struct Rounding {
-  std::optional<uint32_t> type;
-  bool is_widened = false;
-};
-
-class Converter {
- public:
-  Converter(const std::string& folder, const GgufCase& subject, const Rounding& rounding = {})
-      : case_(subject), rounding_(rounding), config_(json_of_file(folder + "/config.json")) {
-    auto checkpoint = Checkpoint::open(folder);
-    REQUIRE(checkpoint.ok());
-    checkpoint_ = checkpoint.value();
-  }
-
-  std::string convert() {
-    MetadataWriter(file_, config_, case_).write();
-    const int64_t layers = integer("num_hidden_layers");
-    for (const TensorView& tensor : checkpoint_->tensors()) {
-      if (tensor.name.find("rotary_emb") != std::string::npos) continue;
-      // Layers after the model's own predict further tokens.
-      if (tensor.name.starts_with("model.layers." + std::to_string(layers))) continue;
-      if (tensor.name.find(".experts.") == std::string::npos) {
-        add_tensor(tensor);
-      } else if (case_.is_gpt_oss) {
-        add_fused_experts(tensor);
-      } else if (tensor.name.find(".experts.0.") != std::string::npos) {
-        add_expert_stack(tensor);
-      }
-    }
-    return file_.file();
-  }
-
- private:
-  int64_t integer(const char* name) const { return find(config_, name)->to_number<int64_t>(); }
-
-  std::string gguf_name(std::string name) const {
-    if (name.starts_with("model.layers.")) name.replace(0, std::strlen("model.layers."), "blk.");
-    if (const size_t at = name.find("post_attention_layernorm"); at != std::string::npos) {
-      return name.substr(0, at) +
-             (case_.has_post_norm ? "post_attention_norm.weight" : "ffn_norm.weight");
-    }
-    for (const NamePair& pair : kNames) {
-      if (const size_t at = name.find(pair.hugging_face); at != std::string::npos) {
-        return name.replace(at, pair.hugging_face.size(), pair.gguf);
-      }
-    }
-    FAIL("no name for " << name);
-    return name;
-  }
-  static std::string widened(const TensorView& tensor) {
-    std::string bytes;
-    for (size_t i = 0; i < tensor.bytes.size() / dtype_bytes(tensor.dtype); ++i) {
-      bytes += GgufWriter::raw(load_element(tensor.bytes.data(), tensor.dtype, i));
-    }
-    return bytes;
-  }
-  static uint32_t type_of(const TensorView& tensor) {
-    return tensor.dtype == DType::kF32 ? kTypeF32 : kTypeBf16;
-  }
-
-  // `bytes` are elements of `type`, a plain one; the matrices of a stack are concatenated.
-  void add_matrix(const std::string& name, const std::vector<uint64_t>& dimensions, uint32_t type,
-                  const std::string& bytes) {
-    const FormatCase format{.format = StoredFormat::kGguf,
-                            .gguf_type = rounding_.type.value_or(type)};
-    const auto block_columns = static_cast<size_t>(gguf_shape(format.gguf_type).columns);
-    if (!rounding_.type || dimensions[0] % block_columns != 0) {
-      file_.tensor_with(name, dimensions, type, bytes);
-      return;
-    }
-    const DType dtype = type == kTypeF32 ? DType::kF32 : DType::kBF16;
-    DenseMatrix dense{bytes.size() / dtype_bytes(dtype) / dimensions[0], dimensions[0], {}};
-    const auto elements = std::as_bytes(std::span(bytes));
-    for (size_t i = 0; i < dense.rows * dense.columns; ++i) {
-      dense.values.push_back(static_cast<double>(load_element(elements.data(), dtype, i)));
-    }
-    const EncodedMatrix encoded = encode_matrix(format, dense);
-    if (!rounding_.is_widened) {
-      file_.tensor_with(name, dimensions, format.gguf_type, text_of(encoded.codes));
-      return;
-    }
-    const std::vector<double> values = encoded.values().values;
-    file_.floats(name, dimensions, {values.begin(), values.end()});
-  }
-
-  void add_tensor(const TensorView& tensor) {
-    const std::string name = gguf_name(tensor.name);
-    std::vector<uint64_t> dimensions(tensor.shape.rbegin(), tensor.shape.rend());
-    // Vectors and routers are F32 in every file.
-    if (dimensions.size() == 1 || name.find("ffn_gate_inp") != std::string::npos) {
-      file_.tensor_with(name, dimensions, kTypeF32, widened(tensor));
-      return;
-    }
-    if (case_.splits_latent && name.find("attn_kv_b") != std::string::npos) {
-      return split_latent(tensor, name);
-    }
-    std::string bytes = text_of(tensor.bytes);
-    if (case_.is_interleaved && name.find("attn_q.") != std::string::npos) {
-      bytes = interleaved(tensor, integer("num_attention_heads"));
-    } else if (case_.is_interleaved && name.find("attn_k.") != std::string::npos) {
-      bytes = interleaved(tensor, integer("num_key_value_heads"));
-    }
-    add_matrix(name, dimensions, type_of(tensor), bytes);
-  }
-
-  // LlamaModel.permute: the halves of each head alternate.
-  static std::string interleaved(const TensorView& tensor, int64_t heads) {
-    const int64_t half = tensor.shape[0] / heads / 2;
-    const auto row_bytes = tensor.bytes.size() / static_cast<size_t>(tensor.shape[0]);
-    std::string bytes;
-    for (int64_t head = 0; head < heads; ++head) {
-      for (int64_t i = 0; i < 2 * half; ++i) {
-        const int64_t row = head * 2 * half + i % 2 * half + i / 2;
-        bytes += text_of(tensor.bytes.subspan(static_cast<size_t>(row) * row_bytes, row_bytes));
-      }
-    }
-    return bytes;
-  }
-
-  // DeepseekV2Model: kv_b (heads, nope + value, rank) becomes k_b (heads, rank, nope), transposed,
-  // and v_b (heads, value, rank).
-  void split_latent(const TensorView& tensor, const std::string& name) {
-    const auto heads = static_cast<size_t>(integer("num_attention_heads"));
-    const auto nope = static_cast<size_t>(integer("qk_nope_head_dim"));
-    const auto value = static_cast<size_t>(integer("v_head_dim"));
-    const auto rank = static_cast<size_t>(tensor.shape[1]);
-    const size_t size = dtype_bytes(tensor.dtype);
-    std::string keys, values;
-    for (size_t head = 0; head < heads; ++head) {
-      const size_t begin = head * (nope + value) * rank;
-      for (size_t i = 0; i < rank; ++i) {
-        for (size_t row = 0; row < nope; ++row) {
-          keys += text_of(tensor.bytes.subspan((begin + row * rank + i) * size, size));
-        }
-      }
-      values += text_of(tensor.bytes.subspan((begin + nope * rank) * size, value * rank * size));
-    }
-    const std::string block = name.substr(0, name.find("attn_kv_b"));
-    add_matrix(block + "attn_k_b.weight", {nope, rank, heads}, type_of(tensor), keys);
-    add_matrix(block + "attn_v_b.weight", {rank, value, heads}, type_of(tensor), values);
-  }
-
-  // Stacks the tensors of single experts.
-  void add_expert_stack(const TensorView& first) {
-    const std::string marker = ".experts.0.";
-    const size_t at = first.name.find(marker);
-    std::string bytes;
-    uint64_t count = 0;
-    for (;; ++count) {
-      const auto expert =
-          checkpoint_->tensor(first.name.substr(0, at) + ".experts." + std::to_string(count) + "." +
-                              first.name.substr(at + marker.size()));
-      if (!expert.ok()) break;
-      bytes += text_of(expert.value()->bytes);
-    }
-    const std::string part = first.name.substr(at + marker.size());  // "gate_proj.weight"
-    add_matrix(
-        block_of(first.name) + "ffn_" + stacked_name(part) + "_exps.weight",
-        {static_cast<uint64_t>(first.shape[1]), static_cast<uint64_t>(first.shape[0]), count},
-        type_of(first), bytes);
-  }
-  // MiniMaxM2Model: w1 is the gate, w3 up, w2 down.
-  static std::string stacked_name(const std::string& part) {
-    if (part.starts_with("w1")) return "gate";
-    if (part.starts_with("w2")) return "down";
-    return part.starts_with("w3") ? "up" : part.substr(0, part.find('_'));
-  }
-  // "blk.1."
-  static std::string block_of(const std::string& name) {
-    const size_t begin = std::strlen("model.layers.");
-    return "blk." + name.substr(begin, name.find('.', begin) + 1 - begin);
-  }
-
-  // GptOssModel: the rows of gate and up are interleaved, and become separate stacks.
-  void add_fused_experts(const TensorView& tensor) {
-    const std::string block = block_of(tensor.name);
-    const bool is_down = tensor.name.find("down_proj") != std::string::npos;
-    const bool is_bias = tensor.name.ends_with("_bias");
-    if (!is_bias && !tensor.name.ends_with("_blocks")) return;
-    const size_t steps = is_down ? 1 : 2;
-    for (size_t first = 0; first < steps; ++first) {
-      const std::string name = block + (is_down      ? "ffn_down_exps"
-                                        : first == 0 ? "ffn_gate_exps"
-                                                     : "ffn_up_exps");
-      if (is_bias) {
-        add_fused_bias(tensor, name + ".bias", first, steps);
-      } else {
-        add_fused_blocks(tensor, name + ".weight", first, steps);
-      }
-    }
-  }
-  void add_fused_bias(const TensorView& tensor, const std::string& name, size_t first,
-                      size_t step) {
-    std::vector<float> values;
-    const auto count = static_cast<size_t>(tensor.shape[0] * tensor.shape[1]);
-    for (size_t i = first; i < count; i += step) {
-      values.push_back(load_element(tensor.bytes.data(), tensor.dtype, i));
-    }
-    file_.floats(
-        name,
-        {static_cast<uint64_t>(tensor.shape[1]) / step, static_cast<uint64_t>(tensor.shape[0])},
-        values);
-  }
-  // Blocks of 16 bytes: adjacent values become the two halves of a block.
-  void add_fused_blocks(const TensorView& tensor, const std::string& name, size_t first,
-                        size_t step) {
-    const std::string stem = tensor.name.substr(0, tensor.name.size() - std::strlen("_blocks"));
-    const TensorView& scales = *checkpoint_->tensor(stem + "_scales").value();
-    const auto blocks = static_cast<size_t>(tensor.shape[2]);
-    const auto rows = static_cast<size_t>(tensor.shape[0] * tensor.shape[1]);
-    std::string bytes;
-    for (size_t row = first; row < rows; row += step) {
-      for (size_t block = row * blocks; block < (row + 1) * blocks; ++block) {
-        bytes += static_cast<char>(scales.bytes[block]);
-        for (size_t e = 0; e < 16; ++e) {
-          const auto nibble = [&](size_t column) {
-            const int pair = byte_of(tensor.bytes.data(), block * 16 + column / 2);
-            return pair >> (column % 2 * 4) & 15;
-          };
-          bytes += static_cast<char>(nibble(e) | nibble(e + 16) << 4);
-        }
-      }
-    }
-    file_.tensor_with(name,
-                      {blocks * 32, static_cast<uint64_t>(tensor.shape[1]) / step,
-                       static_cast<uint64_t>(tensor.shape[0])},
-                      kTypeMxfp4, bytes);
-  }
-
-  const GgufCase& case_;
-  Rounding rounding_;
-  Json config_;
-  std::shared_ptr<const Checkpoint> checkpoint_;
-  GgufWriter file_;
-};
 
 constexpr GgufCase kCases[] = {
     {.name = "llama-f32", .architecture = "llama", .is_interleaved = true},
@@ -437,6 +26,30 @@ constexpr GgufCase kCases[] = {
     {.name = "deepseekv3-bf16", .architecture = "deepseek2", .splits_latent = true},
     {.name = "gptoss-mxfp4", .architecture = "gpt-oss", .is_gpt_oss = true, .has_post_norm = true},
     {.name = "minimaxm2-bf16", .architecture = "minimax-m2", .types = {7, 20}},
+    {.name = "qwen35-bf16", .architecture = "qwen35", .has_post_norm = true, .has_delta = true},
+    {.name = "qwen35-f32-tied", .architecture = "qwen35", .has_post_norm = true, .has_delta = true},
+    {.name = "qwen35moe-bf16",
+     .architecture = "qwen35moe",
+     .has_post_norm = true,
+     .has_delta = true},
+    {.name = "qwen3next-bf16",
+     .architecture = "qwen3next",
+     .has_post_norm = true,
+     .has_delta = true},
+    {.name = "qwen3next-bf16",
+     .architecture = "qwen3next",
+     .has_post_norm = true,
+     .has_delta = true,
+     .joins_inputs = true},
+    {.name = "mtp-qwen35-bf16",
+     .architecture = "qwen35",
+     .has_post_norm = true,
+     .has_delta = true,
+     .has_draft = true},
+    {.name = "mtp-glm4moe-bf16",
+     .architecture = "glm4moe",
+     .has_post_norm = true,
+     .has_draft = true},
 };
 
 std::string folder_of(const GgufCase& subject) {
@@ -451,18 +64,24 @@ TEST_CASE("golden cases as GGUF files give the exact bits of their folders") {
     CAPTURE(subject.splits_latent);
     const std::string folder = folder_of(subject);
     const TemporaryFolder temporary;
-    const std::string path = temporary.write("model.gguf", Converter(folder, subject).convert());
-    const GenerateRequest request{
-        .prompt = read_golden(folder).prompt, .max_tokens = 32, .prompt_logits = true};
+    const std::string path = temporary.write("model.gguf", convert_to_gguf(folder, subject));
+    const GenerateRequest request{.prompt = read_golden(folder).prompt,
+                                  .max_tokens = 32,
+                                  .prompt_logits = true,
+                                  .draft_logits = subject.has_draft};
     for (const bool exact : {true, false}) {
       CAPTURE(exact);
-      const Answer expected = run_ranks(folder, {.exact = exact}, {request}).answers[0];
+      const bool drafts = subject.has_draft;
+      const Answer expected =
+          run_ranks(folder, {.exact = exact, .draft_layer = drafts}, {request}).answers[0];
       CHECK(expected.tokens.size() == 32);
+      CHECK(expected.draft_logits.empty() == !drafts);
       for (const std::vector<double>& shares : {std::vector<double>{1}, {2, 1}}) {
-        const Answer got =
-            run_ranks(path, {.shares = shares, .exact = exact}, {request}).answers[0];
+        const Setup setup{.shares = shares, .exact = exact, .draft_layer = drafts};
+        const Answer got = run_ranks(path, setup, {request}).answers[0];
         CHECK(same_bits(got, expected));
         CHECK(got.tokens == expected.tokens);
+        CHECK(got.draft_logits == expected.draft_logits);
       }
     }
   }
@@ -484,9 +103,9 @@ TEST_CASE("golden cases rounded to types of GGUF give the logits of these values
       if (type == 0) type = kTypes[next++ % std::size(kTypes)];
       CAPTURE(type);
       const std::string wide =
-          temporary.write("wide.gguf", Converter(folder, subject, {type, true}).convert());
+          temporary.write("wide.gguf", convert_to_gguf(folder, subject, {type, true}));
       const std::string path =
-          temporary.write("model.gguf", Converter(folder, subject, {type}).convert());
+          temporary.write("model.gguf", convert_to_gguf(folder, subject, {type}));
       const Answer values = run_ranks(wide, {.exact = true}, {request}).answers[0];
       Rows expected;
       for (const auto& row : values.logits) expected.emplace_back(row.begin(), row.end());

@@ -8,6 +8,7 @@
 
 #include "support/gguf_writer.h"
 #include "support/temporary_folder.h"
+#include "tensor/half.h"
 
 using namespace lockstep;
 
@@ -287,7 +288,7 @@ TEST_CASE("an unsupported type is named together with the supported ones") {
   const MatrixRequest request{"lm_head.weight", -1, 2, 256};
   CHECK(error_of_matrix(GgufWriter().string("general.architecture", "mamba").file(), request) ==
         "the architecture \"mamba\" is unknown here; known are: llama, mistral3, qwen2, qwen3, "
-        "qwen3moe, deepseek2, gpt-oss, glm4moe, minimax-m2");
+        "qwen3moe, deepseek2, gpt-oss, glm4moe, minimax-m2, qwen3next, qwen35, qwen35moe");
   CHECK(error_of_matrix(GgufWriter().file(), request) ==
         "the GGUF value general.architecture is missing");
   CHECK(error_of_matrix(writer_of("qwen3")
@@ -421,4 +422,85 @@ TEST_CASE("latent attention is stored whole or split into heads") {
   const auto value = cut->matrix({"model.layers.0.self_attn.unembed_out.weight", 1, 2, 2});
   REQUIRE(value.ok());
   CHECK(element(value.value(), 1, 1) == 7);
+}
+
+namespace {
+
+// Two key heads of 1 with two value heads of `value_dim` each.
+GgufWriter delta_writer(const std::string& architecture, uint32_t value_dim) {
+  GgufWriter writer = writer_of(architecture.c_str());
+  writer.integer(architecture + ".ssm.group_count", 2);
+  writer.integer(architecture + ".ssm.time_step_rank", 4);
+  writer.integer(architecture + ".ssm.state_size", 1);
+  writer.integer(architecture + ".ssm.inner_size", 4 * value_dim);
+  return writer;
+}
+
+const std::string kDelta = "model.layers.0.linear_attn.";
+
+}  // namespace
+
+TEST_CASE("value heads of Qwen 3.5 are found in the order of their key heads") {
+  // Stored are the first value heads of both key heads, then the second ones.
+  const std::string file = delta_writer("qwen35", 1)
+                               .floats("blk.0.attn_qkv.weight", {1, 8}, counted(8))
+                               .floats("blk.0.ssm_beta.weight", {1, 4}, counted(4))
+                               .floats("blk.0.ssm_out.weight", {4, 1}, counted(4))
+                               .floats("blk.0.ssm_conv1d.weight", {2, 8}, counted(16))
+                               .floats("blk.0.ssm_a", {4}, {-1, -2, -3, -4})
+                               .file();
+  const Source source = source_of(file).value();
+  const StoredMatrix inputs = source->matrix({kDelta + "in_proj_qkv.weight", -1, 8, 1}).value();
+  for (const auto& [row, stored] : {std::pair{0, 0}, {3, 3}, {4, 4}, {5, 6}, {6, 5}, {7, 7}}) {
+    CHECK(inputs.stored_row(row) == stored);
+  }
+  const StoredMatrix rates = source->matrix({kDelta + "in_proj_b.weight", -1, 4, 1}).value();
+  CHECK(rates.stored_row(1) == 2);
+  const StoredMatrix out = source->matrix({kDelta + "out_proj.weight", -1, 1, 4}).value();
+  CHECK(out.stored_column(1) == 2);
+  CHECK(out.stored_column(3) == 3);
+  const StoredVector decays = source->vector(kDelta + "A_log", -1, 4).value();
+  CHECK(decays.is_minus_exponential);
+  CHECK(load_element(decays.bytes.data(), decays.dtype, 1) == -3);
+  const StoredVector taps = source->vector(kDelta + "conv1d.weight", -1, 16).value();
+  CHECK(load_element(taps.bytes.data(), taps.dtype, 10) == 12);
+}
+
+TEST_CASE("rates and decays of Qwen3-Next are found in one matrix") {
+  const std::string file =
+      delta_writer("qwen3next", 1).floats("blk.0.ssm_ba.weight", {1, 8}, counted(8)).file();
+  const Source source = source_of(file).value();
+  const StoredMatrix rates = source->matrix({kDelta + "in_proj_b.weight", -1, 4, 1}).value();
+  const StoredMatrix decays = source->matrix({kDelta + "in_proj_a.weight", -1, 4, 1}).value();
+  for (int head = 0; head < 4; ++head) {
+    const int key = head / 2, own = head % 2;
+    CHECK(element(rates, head, 0) == static_cast<float>(4 * key + own));
+    CHECK(element(decays, head, 0) == static_cast<float>(4 * key + 2 + own));
+  }
+  CHECK(source->has(kDelta + "in_proj_ba.weight"));
+}
+
+TEST_CASE("heads of a delta rule that a file cannot have are refused") {
+  const auto refusal = [](GgufWriter writer) {
+    const std::string file = writer.file();
+    const auto source = source_of(file);
+    return source.ok() ? std::string("no error") : source.error().message;
+  };
+  CHECK(refusal(writer_of("qwen35")) ==
+        "the GGUF value qwen35.ssm.group_count is 0, from 1 to 16777216 are possible");
+  CHECK(refusal(delta_writer("qwen35", 5000)) ==
+        "2 key heads of 1 and 4 value heads, 20000 columns together, do not fit");
+  CHECK(refusal(delta_writer("qwen35", 1).floats("blk.0.attn_gate.weight", {1, 5}, counted(5))) ==
+        "tensor blk.0.attn_gate.weight has 5 rows, but the file's values say 4");
+  CHECK(refusal(delta_writer("qwen35", 1).floats("blk.0.ssm_dt.bias", {3}, counted(3))) ==
+        "tensor blk.0.ssm_dt.bias has 3 rows, but the file's values say 4");
+  CHECK(refusal(delta_writer("qwen3next", 1).floats("blk.0.ssm_ba.weight", {1, 4}, counted(4))) ==
+        "tensor blk.0.ssm_ba.weight has 4 rows, but the file's values say 8");
+  const std::string blocks =
+      delta_writer("qwen35", 16)
+          .tensor_with("blk.0.ssm_out.weight", {64, 1}, kQ8_0, std::string(68, ' '))
+          .file();
+  CHECK(error_of_matrix(blocks, {kDelta + "out_proj.weight", -1, 1, 64}) ==
+        "tensor blk.0.ssm_out.weight has value heads of 16 columns in the type Q8_0: only "
+        "multiples of 32 are supported there");
 }

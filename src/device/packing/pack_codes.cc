@@ -145,7 +145,7 @@ void pack_blocks(const Reader& reader, const MatrixSource& source, const PackPla
   BlockCodes codes;
   QuadCodes quads;
   for (const BlockColumns& block : plan.blocks) {
-    const int column = source.column_begin + block.begin;
+    const int column = source.stored.stored_column(source.column_begin + block.begin);
     if (has_word_rows && block.count == kBlockColumns) {
       if constexpr (std::is_same_v<Reader, AwqCodes>) {
         read_awq_block(reader, stored_rows[0], column, quads);

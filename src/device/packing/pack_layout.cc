@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/check.h"
 #include "tensor/stored_check.h"
@@ -173,6 +174,9 @@ PackLayout choose_pack_layout(const MatrixSource& source) {
     layout.table = meaning.table;
   });
   choose_scales(source, layout);
+  if (!source.stored.column_map.empty()) {  // a piece has columns of one group
+    layout.piece_columns = std::gcd(layout.piece_columns, source.stored.column_group);
+  }
   return layout;
 }
 

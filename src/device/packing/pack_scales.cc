@@ -169,7 +169,7 @@ void pack_ggml(const MatrixSource& source, const PackPlan& plan, std::span<const
   const size_t head_bytes = head_numbers * 2 * kLanes;
   const size_t block_bytes = scale_bytes(kScales).of_block;
   for_each_piece(plan, out, [&](const BlockColumns* blocks, size_t count, std::byte* to) {
-    const int first = source.column_begin + blocks[0].begin;
+    const int first = stored.stored_column(source.column_begin + blocks[0].begin);
     const size_t offset =
         static_cast<size_t>(first / format.columns) * static_cast<size_t>(format.bytes);
     for (size_t lane = 0; lane < stored_rows.size(); ++lane) {
@@ -180,7 +180,8 @@ void pack_ggml(const MatrixSource& source, const PackPlan& plan, std::span<const
       }
       if (block_bytes == 0) continue;
       for (size_t i = 0; i < count; ++i) {
-        const int column = (source.column_begin + blocks[i].begin) % format.columns;
+        const int column =
+            stored.stored_column(source.column_begin + blocks[i].begin) % format.columns;
         put_block_scales<kScales>(format, block, column, blocks[i].count,
                                   to + head_bytes + i * block_bytes + lane);
       }
@@ -193,7 +194,7 @@ void pack_ggml_exponents(const MatrixSource& source, const PackPlan& plan,
   const StoredMatrix& stored = source.stored;
   const GgmlBlock& format = *find_ggml_block(stored.gguf_type);
   for_each_piece(plan, out, [&](const BlockColumns* blocks, size_t, std::byte* to) {
-    const int first = source.column_begin + blocks[0].begin;
+    const int first = stored.stored_column(source.column_begin + blocks[0].begin);
     for (size_t lane = 0; lane < stored_rows.size(); ++lane) {
       to[lane] = stored.codes[static_cast<size_t>(stored_rows[lane]) * stored.row_bytes +
                               static_cast<size_t>(first / format.columns) *

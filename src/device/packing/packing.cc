@@ -78,6 +78,7 @@ void check_rectangle(const MatrixSource& source) {
   const StoredMatrix& stored = source.stored;
   LOCKSTEP_CHECK(source.row_begin >= 0 && source.rows >= 0 &&
                  source.rows <= stored.rows - source.row_begin);
+  LOCKSTEP_CHECK(!source.is_transposed || stored.column_map.empty());
   LOCKSTEP_CHECK(source.column_begin >= 0 && source.columns >= 0 &&
                  source.columns <= stored.columns - source.column_begin);
   int64_t columns = 0;
@@ -110,13 +111,20 @@ TileRows rows_of_tile(const MatrixSource& source, int tile) {
 void pack_plain_tile(const MatrixSource& source, DType type, int tile, std::byte* packed) {
   const StoredMatrix& stored = source.stored;
   const TileRows rows = rows_of_tile(source, tile);
-  const std::byte* begins[kLanes] = {};
-  for (int lane = 0; lane < rows.count; ++lane) {
-    begins[lane] = stored.codes.data() + static_cast<size_t>(rows.stored[lane]) * stored.row_bytes +
-                   static_cast<size_t>(source.column_begin) * dtype_bytes(type);
+  const size_t element = dtype_bytes(type);
+  for (int column = 0; column < source.columns;) {
+    const int at = source.column_begin + column;
+    const int count = std::min(stored.adjacent_columns(at), source.columns - column);
+    const std::byte* begins[kLanes] = {};
+    for (int lane = 0; lane < rows.count; ++lane) {
+      begins[lane] = stored.codes.data() +
+                     static_cast<size_t>(rows.stored[lane]) * stored.row_bytes +
+                     static_cast<size_t>(stored.stored_column(at)) * element;
+    }
+    transpose_rows({begins, static_cast<size_t>(rows.count)}, static_cast<size_t>(count), element,
+                   packed + static_cast<size_t>(column) * kLanes * element);
+    column += count;
   }
-  transpose_rows({begins, static_cast<size_t>(rows.count)}, static_cast<size_t>(source.columns),
-                 dtype_bytes(type), packed);
 }
 
 // In a stored row the tile's sixteen elements of one column are adjacent.

@@ -132,6 +132,7 @@ struct DeltaConfig {
   int key_dim = 0;
   int value_dim = 0;
   int taps = 0;                  // of the convolutions
+  bool groups_inputs = false;    // the inputs are one matrix, by key head
   bool decays_channels = false;  // each row of a state has a decay of its own
   int low_rank = 0;              // between the matrices of the gate, and of the decays; 0: one each
   bool gates_by_sigmoid = false;  // the output; else by silu

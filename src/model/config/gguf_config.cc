@@ -22,7 +22,8 @@ namespace {
 // Architectures with differences, by name.
 constexpr std::string_view kDeepseek = "deepseek2", kGptOss = "gpt-oss", kGlm4Moe = "glm4moe",
                            kQwen3Moe = "qwen3moe", kLlama = "llama", kMistral = "mistral3",
-                           kMiniMax = "minimax-m2";
+                           kMiniMax = "minimax-m2", kQwen3Next = "qwen3next", kQwen35 = "qwen35",
+                           kQwen35Moe = "qwen35moe";
 
 // The values of "<architecture>.expert_gating_func".
 constexpr int64_t kGatingSoftmax = 1, kGatingSigmoid = 2;
@@ -37,6 +38,7 @@ class ConfigWriter {
     TRY(write_sizes());
     TRY(write_attention());
     TRY(write_experts());
+    TRY(write_recurrent());
     TRY(write_rope());
     TRY(write_windows());
     TRY(refuse_unknown_features());
@@ -46,7 +48,12 @@ class ConfigWriter {
 
  private:
   bool is(std::string_view name) const { return architecture_.name == name; }
+  bool is_recurrent() const { return is(kQwen3Next) || is(kQwen35) || is(kQwen35Moe); }
+  bool is_qwen_of_experts() const { return is(kQwen3Moe) || is(kQwen3Next) || is(kQwen35Moe); }
   bool has_tensor(std::string_view name) const { return model_.tensor(name) != nullptr; }
+  std::string architecture_key(std::string_view name) const {
+    return std::string(architecture_.name) + "." + std::string(name);
+  }
   Status copy(std::string_view to, std::string_view from);
   Status copy_if_there(std::string_view to, std::string_view from);
 
@@ -57,6 +64,7 @@ class ConfigWriter {
   Status write_shared_experts();
   Status write_expert_groups(int64_t count);
   Status check_gating();
+  Status write_recurrent();
   Status write_rope();
   Result<JsonObject> yarn();
   Status write_frequency_factors();
@@ -95,10 +103,10 @@ Status ConfigWriter::write_sizes() {
   if (predicting > 0) json_["num_nextn_predict_layers"] = predicting;
   TRY(copy("hidden_size", "embedding_length"));
   TRY(copy("max_position_embeddings", "context_length"));
-  // In Hugging Face's gpt-oss and MiniMax M2 it is an expert's; qwen3moe has no dense layers that
-  // would use it.
+  // In Hugging Face's gpt-oss and MiniMax M2 it is an expert's; Qwen's models of experts have no
+  // dense layers that would use it.
   const int64_t dense = TRY(fields_.integer("feed_forward_length")).value_or(0);
-  const bool is_of_experts = is(kGptOss) || is(kMiniMax) || (is(kQwen3Moe) && dense == 0);
+  const bool is_of_experts = is(kGptOss) || is(kMiniMax) || (is_qwen_of_experts() && dense == 0);
   TRY(copy("intermediate_size",
            is_of_experts ? "expert_feed_forward_length" : "feed_forward_length"));
   const auto epsilon = TRY(fields_.number("attention.layer_norm_rms_epsilon"));
@@ -160,7 +168,7 @@ Status ConfigWriter::write_latent() {
 Status ConfigWriter::write_experts() {
   const int64_t count = TRY(fields_.integer("expert_count")).value_or(0);
   const bool has_experts =
-      is(kDeepseek) || is(kGptOss) || is(kGlm4Moe) || is(kQwen3Moe) || is(kMiniMax);
+      is(kDeepseek) || is(kGptOss) || is(kGlm4Moe) || is_qwen_of_experts() || is(kMiniMax);
   if (!has_experts) {
     if (count == 0) return Ok{};
     return unsupported(
@@ -177,7 +185,8 @@ Status ConfigWriter::write_experts() {
   TRY(check_gating());
   if (is_shared_kind) return write_shared_experts();
   if (is(kMiniMax)) return Ok{};
-  // Not written for qwen3moe, but true for all published ones.
+  TRY(copy_if_there("shared_expert_intermediate_size", "expert_shared_feed_forward_length"));
+  // Not written for Qwen's models, but true for all published ones.
   json_["norm_topk_prob"] = TRY(fields_.boolean("expert_weights_norm")).value_or(true);
   return Ok{};
 }
@@ -219,6 +228,33 @@ Status ConfigWriter::check_gating() {
   return unsupported(fmt::format("experts chosen by function {} are not supported for {}, only {}",
                                  gating, architecture_.name,
                                  is_sigmoid ? "2, sigmoid, is" : "1, softmax, is"));
+}
+
+// The names are those of another recurrence: a group is a key head, the rank of the time step is
+// the number of value heads.
+Status ConfigWriter::write_recurrent() {
+  if (!is_recurrent()) return Ok{};
+  TRY(copy("linear_num_key_heads", "ssm.group_count"));
+  TRY(copy("linear_num_value_heads", "ssm.time_step_rank"));
+  TRY(copy("linear_key_head_dim", "ssm.state_size"));
+  TRY(copy("linear_conv_kernel_dim", "ssm.conv_kernel"));
+  const int64_t values = TRY(fields_.required_integer("ssm.time_step_rank"));
+  const int64_t inner = TRY(fields_.required_integer("ssm.inner_size"));
+  if (values == 0 || inner % values != 0) {
+    return corrupt(fmt::format("{} value heads cannot share {} columns", values, inner));
+  }
+  json_["linear_value_head_dim"] = inner / values;
+  // Older files have the inputs in one matrix, as Hugging Face's have.
+  if (is(kQwen3Next)) json_["linear_groups_inputs"] = has_tensor("blk.0.ssm_in.weight");
+  constexpr std::string_view kMarks = "attention.recurrent_layers";
+  const bool is_listed = model_.metadata().find(architecture_key(kMarks)) != nullptr;
+  JsonArray types;
+  for (const bool is_recurrent :
+       TRY(fields_.layer_pattern(is_listed ? kMarks : "full_attention_interval", layers_, 4))) {
+    types.push_back(is_recurrent ? "linear_attention" : "full_attention");
+  }
+  json_["layer_types"] = std::move(types);
+  return Ok{};
 }
 
 Status ConfigWriter::write_rope() {

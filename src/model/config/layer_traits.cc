@@ -105,9 +105,9 @@ bool is_stored(When when, const ModelConfig& config, int layer) {
     case When::kLayerInputs:
       return config.layer_input > 0;
     case When::kGroupedInput:
-      return config.architecture->has_grouped_delta;
+      return config.delta->groups_inputs;
     case When::kSeparateInput:
-      return !config.architecture->has_grouped_delta;
+      return !config.delta->groups_inputs;
     case When::kIndexer:
       return config.layer(layer).has_index();
     case When::kIndexPools:

@@ -24,8 +24,11 @@ constexpr int64_t kNgramStateMax = 1 << 22;
 constexpr int64_t kHeadRowsMax = int64_t{1} << 28;
 constexpr int64_t kPartRowsMax = int64_t{1} << 30;
 
-Result<DeltaConfig> read_delta(const Json& file) {
+Result<DeltaConfig> read_delta(const Json& file, const Architecture& architecture) {
   DeltaConfig delta;
+  // GGUF files have them apart.
+  delta.groups_inputs =
+      architecture.has_grouped_delta && TRY(get_bool(file, "linear_groups_inputs")).value_or(true);
   delta.key_heads = TRY(size_or(file, "linear_num_key_heads", std::nullopt, kDeltaHeadsMax));
   delta.value_heads = TRY(size_or(file, "linear_num_value_heads", std::nullopt, kDeltaHeadsMax));
   delta.key_dim = TRY(size_or(file, "linear_key_head_dim", std::nullopt, kHeadDimMax));
@@ -130,7 +133,7 @@ Status read_recurrent(const Json& file, ModelConfig& config) {
     }
     config.rotates_nothing = true;
   } else {
-    config.delta = TRY(read_delta(file));
+    config.delta = TRY(read_delta(file, *config.architecture));
     TRY(read_mixers(file, "full_attention", config));
   }
   const bool has_attention =

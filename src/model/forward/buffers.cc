@@ -212,7 +212,7 @@ class Allocator {
     TRY(allocate(heads * static_cast<size_t>(delta.decays()), {&b.delta_decay}));
     const auto low_rank = static_cast<size_t>(delta.low_rank);
     TRY(allocate(low_rank, {&b.delta_gate_low, &b.delta_decay_low}));
-    const bool is_grouped = config().architecture->has_grouped_delta;
+    const bool is_grouped = delta.groups_inputs;
     TRY(allocate(is_grouped ? 2 * (keys + values) : 0, {&b.delta_grouped}));
     TRY(allocate(is_grouped ? 2 * heads : 0, {&b.delta_grouped_rates}));
     const auto key_dim = static_cast<size_t>(delta.key_dim);

@@ -26,7 +26,7 @@ void Model::delta_layer(int layer, BatchHalf& half) {
   const LayerWeights& weights = layer_weights(layer);
   const DeltaConfig& delta = *config_.delta;
   const DeltaShape shape = delta_shape(delta, cut_, rank_);
-  if (config_.architecture->has_grouped_delta) {
+  if (delta.groups_inputs) {
     project_grouped_delta(layer, half);
   } else if (delta.low_rank > 0) {
     project_low_rank_delta(layer, half);

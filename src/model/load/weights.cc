@@ -248,14 +248,14 @@ class Loader {
       values[i] = factor * load_element(stored.bytes.data(), stored.dtype, at);
     }
     count(weight, size * dtype_bytes(stored.dtype));
-    change(weight.role, values);
+    change(weight.role, stored.is_minus_exponential, values);
     return values;
   }
 
   // From what is stored to what is computed with.
-  void change(Role role, std::vector<float>& values) const {
+  void change(Role role, bool is_minus_exponential, std::vector<float>& values) const {
     if (role == Role::kDeltaDecayRate) {
-      for (float& value : values) value = exp_f32(value);
+      for (float& value : values) value = is_minus_exponential ? -value : exp_f32(value);
       values = repeated(values, config_.delta->decays());
     }
     if (adds_to_norms_ && is_lowered(role)) {

@@ -14,8 +14,8 @@ bool is_stored_alike(const StoredMatrix& a, const StoredMatrix& b) {
          a.row_group == b.row_group && a.scale_type == b.scale_type && a.row_bytes == b.row_bytes &&
          a.codes.size() == b.codes.size() && a.gguf_type == b.gguf_type &&
          (a.factor == 1) == (b.factor == 1) && a.row_map.empty() == b.row_map.empty() &&
-         a.biases.size() == b.biases.size() && a.zeros.size() == b.zeros.size() &&
-         a.groups.size() == b.groups.size();
+         a.column_group == b.column_group && a.biases.size() == b.biases.size() &&
+         a.zeros.size() == b.zeros.size() && a.groups.size() == b.groups.size();
 }
 
 bool is_alike(const StoredWeight& a, const StoredWeight& b) {

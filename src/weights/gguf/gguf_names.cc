@@ -16,12 +16,22 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "gpt-oss", .hugging_face = "GptOssForCausalLM"},
     {.name = "glm4moe", .hugging_face = "Glm4MoeForCausalLM"},
     {.name = "minimax-m2", .hugging_face = "MiniMaxM2ForCausalLM"},
+    {.name = "qwen3next",
+     .hugging_face = "Qwen3NextForCausalLM",
+     .delta_order = DeltaOrder::kJoinedRates},
+    {.name = "qwen35",
+     .hugging_face = "Qwen3_5ForConditionalGeneration",
+     .delta_order = DeltaOrder::kTiled},
+    {.name = "qwen35moe",
+     .hugging_face = "Qwen3_5MoeForConditionalGeneration",
+     .delta_order = DeltaOrder::kTiled},
 };
 
 struct TensorName {
   std::string_view hugging_face;
   std::string_view gguf;
   bool is_stack = false;
+  bool is_whole = false;  // `gguf` has no ending
 };
 
 constexpr TensorName kSharedNames[] = {
@@ -70,7 +80,41 @@ constexpr TensorName kLayerNames[] = {
     {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
     {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
     {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+    {"linear_attn.in_proj_qkvz", "ssm_in"},  // of older files
+    {"linear_attn.in_proj_qkv", "attn_qkv"},
+    {"linear_attn.in_proj_z", "attn_gate"},
+    {"linear_attn.in_proj_ba", "ssm_ba"},
+    {"linear_attn.in_proj_b", "ssm_beta"},
+    {"linear_attn.in_proj_b", "ssm_ba"},  // some of its rows
+    {"linear_attn.in_proj_a", "ssm_alpha"},
+    {"linear_attn.in_proj_a", "ssm_ba"},
+    {"linear_attn.conv1d", "ssm_conv1d"},
+    {"linear_attn.A_log", "ssm_a", false, true},
+    {"linear_attn.dt_bias", "ssm_dt.bias"},
+    {"linear_attn.norm", "ssm_norm"},
+    {"linear_attn.out_proj", "ssm_out"},
+    {"eh_proj", "nextn.eh_proj"},
+    {"enorm", "nextn.enorm"},
+    {"hnorm", "nextn.hnorm"},
+    {"shared_head.norm", "nextn.shared_head_norm"},
 };
+
+// Names in a layer that predicts further tokens, where Hugging Face's name is not that of a layer.
+struct PredictingName {
+  std::string_view hugging_face;
+  std::string_view in_layer;
+};
+constexpr PredictingName kPredictingNames[] = {
+    {"mtp.fc.", "eh_proj."},
+    {"mtp.pre_fc_norm_embedding.", "enorm."},
+    {"mtp.pre_fc_norm_hidden.", "hnorm."},
+    {"mtp.norm.", "shared_head.norm."},
+};
+constexpr std::string_view kPredictingPrefix = "mtp.layers.";
 
 constexpr std::string_view kLayerPrefix = "model.layers.";
 constexpr std::string_view kExpertPrefixes[] = {"mlp.experts.", "block_sparse_moe.experts."};
@@ -79,6 +123,12 @@ bool take_prefix(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
   return true;
+}
+
+constexpr std::string_view kEndings[] = {".weight", ".bias"};
+
+bool ends_with_ending(std::string_view name) {
+  return name.ends_with(kEndings[0]) || name.ends_with(kEndings[1]);
 }
 
 // "12." of "12.rest".
@@ -91,6 +141,25 @@ std::optional<int> take_number(std::string_view& text) {
   }
   text.remove_prefix(length + 1);
   return number;
+}
+
+struct PlaceInLayer {
+  int64_t layer = 0;
+  std::string name;
+};
+
+std::optional<PlaceInLayer> place_in_layer(std::string_view name, int64_t layers) {
+  for (const PredictingName& known : kPredictingNames) {
+    std::string_view rest = name;
+    if (take_prefix(rest, known.hugging_face)) {
+      return PlaceInLayer{layers, std::string(known.in_layer) + std::string(rest)};
+    }
+  }
+  const bool is_predicting = take_prefix(name, kPredictingPrefix);
+  if (!is_predicting && !take_prefix(name, kLayerPrefix)) return std::nullopt;
+  const auto layer = take_number(name);
+  if (!layer) return std::nullopt;
+  return PlaceInLayer{is_predicting ? layers + *layer : *layer, std::string(name)};
 }
 
 }  // namespace
@@ -107,14 +176,13 @@ Result<const GgufArchitecture*> gguf_architecture(const GgufFile& metadata) {
                                             "\" is unknown here; known are: " + known};
 }
 
-std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index) {
+std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index, int64_t layers) {
   for (const TensorName& shared : kSharedNames) {
     if (shared.hugging_face == name) return {{std::string(shared.gguf)}};
   }
-  if (!take_prefix(name, kLayerPrefix)) return {};
-  const auto layer = take_number(name);
-  if (!layer) return {};
-
+  const auto place = place_in_layer(name, layers);
+  if (!place) return {};
+  name = place->name;
   std::string stem(name);
   for (const std::string_view prefix : kExpertPrefixes) {
     std::string_view of_expert = name;
@@ -125,7 +193,7 @@ std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index) {
     }
   }
   std::string ending;
-  for (const std::string_view candidate : {".weight", ".bias"}) {
+  for (const std::string_view candidate : kEndings) {
     if (!stem.ends_with(candidate)) continue;
     stem.resize(stem.size() - candidate.size());
     ending = candidate;
@@ -133,11 +201,12 @@ std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index) {
   }
   std::vector<GgufPlace> places;
   for (const TensorName& known : kLayerNames) {
-    const bool names_ending = known.gguf.find('.') != std::string_view::npos;
+    const bool names_ending = known.is_whole || ends_with_ending(known.gguf);
     if (known.hugging_face != stem || known.is_stack != (stack_index >= 0)) continue;
     if (names_ending != ending.empty()) continue;
-    places.push_back({"blk." + std::to_string(*layer) + "." + std::string(known.gguf) + ending,
-                      known.is_stack ? stack_index : -1});
+    places.push_back(
+        {"blk." + std::to_string(place->layer) + "." + std::string(known.gguf) + ending,
+         known.is_stack ? stack_index : -1});
   }
   return places;
 }

@@ -3,6 +3,7 @@
 // tensor_mapping.py.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,12 +13,20 @@
 
 namespace lockstep {
 
+// How a file orders what the value heads of a delta rule have (gguf_order.h).
+enum class DeltaOrder {
+  kNone,  // there is no delta rule
+  kTiled,
+  kJoinedRates,
+};
+
 struct GgufArchitecture {
   std::string_view name;          // general.architecture
   std::string_view hugging_face;  // in "architectures" of config.json
   // In these models llama.cpp rotates neighbouring elements, Hugging Face an element of a head's
   // first half with one of the second: query and key heads are stored with interleaved halves.
   bool interleaves_heads = false;
+  DeltaOrder delta_order = DeltaOrder::kNone;
 };
 
 // By general.architecture; kUnsupported names it and lists the known ones.
@@ -29,7 +38,8 @@ struct GgufPlace {
 };
 
 // Possible places of the tensor that Hugging Face calls `name`, the likeliest first; empty for a
-// name that no file would have. `stack_index`: see MatrixRequest.
-std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index);
+// name that no file would have. `stack_index`: see MatrixRequest. `layers`: of the model; the
+// layers that predict further tokens follow.
+std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index, int64_t layers);
 
 }  // namespace lockstep

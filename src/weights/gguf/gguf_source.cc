@@ -1,6 +1,5 @@
 #include "weights/gguf/gguf_source.h"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,15 +7,16 @@
 
 #include "tensor/ggml_blocks.h"
 #include "tensor/stored_check.h"
+#include "tensor/stored_codes.h"
 #include "weights/gguf/gguf_names.h"
+#include "weights/gguf/gguf_order.h"
 
 namespace lockstep {
 namespace {
 
-using RowMap = std::vector<int32_t>;
-
-constexpr std::string_view kQueryEnding = ".attn_q.weight";
-constexpr std::string_view kKeyEnding = ".attn_k.weight";
+// The logarithms of rates of decay, of which files have minus the rates.
+constexpr std::string_view kLogarithmEnding = ".A_log";
+constexpr std::string_view kTapsEnding = ".ssm_conv1d.weight";
 
 // Nullopt for quantised tensors and for types that lockstep does not compute with.
 std::optional<DType> plain_type(uint32_t type_id) {
@@ -62,15 +62,12 @@ Status check_shape(const GgufTensor& tensor, const std::vector<uint64_t>& wanted
   return Error{ErrorCode::kCorrupt, message + " is asked for"};
 }
 
-// Row `half * size / 2 + i` of a head of `size` rows is stored as row `2 * i + half`.
-RowMap interleaved_heads(int32_t rows, int32_t heads) {
-  RowMap map(static_cast<size_t>(rows));
-  const int32_t size = rows / heads, half_size = size / 2;
-  for (int32_t row = 0; row < rows; ++row) {
-    const int32_t in_head = row % size;
-    map[static_cast<size_t>(row)] = row - in_head + 2 * (in_head % half_size) + in_head / half_size;
-  }
-  return map;
+// A convolution has a row of taps for each channel.
+std::vector<uint64_t> shape_of_vector(const GgufTensor& tensor, uint64_t size) {
+  const bool has_taps = tensor.name.ends_with(kTapsEnding) && tensor.dimensions.size() == 2;
+  const uint64_t taps = has_taps ? tensor.dimensions[0] : 0;
+  if (taps == 0 || size % taps != 0) return {size};
+  return {taps, size / taps};
 }
 
 class GgufSource final : public WeightSource {
@@ -91,60 +88,25 @@ class GgufSource final : public WeightSource {
   };
 
   Found find(std::string_view name, int stack_index) const;
-  Status add_row_map(const GgufTensor& tensor);
-  int64_t interleaved_head_count(std::string_view tensor_name) const;
   Status refuse_scale(const GgufTensor& tensor) const;
+  Status order_columns(const GgufTensor& tensor, StoredMatrix& matrix) const;
 
   GgufModel model_;
-  bool interleaves_heads_ = false;
-  int64_t query_heads_ = 0;
-  int64_t key_heads_ = 0;
-  // By head count and rows: only a few, since all layers are alike.
-  std::map<std::pair<int64_t, uint64_t>, RowMap> row_maps_;
+  GgufOrder order_;
+  int64_t layers_ = 0;  // before those that predict further tokens
 };
 
 Status GgufSource::prepare() {
   const GgufArchitecture& architecture = *TRY(gguf_architecture(model_.metadata()));
-  interleaves_heads_ = architecture.interleaves_heads;
-  if (!interleaves_heads_) return Ok{};
-  const std::string prefix = std::string(architecture.name) + ".attention.head_count";
-  query_heads_ = TRY(model_.metadata().integer(prefix)).value_or(0);
-  key_heads_ = TRY(model_.metadata().integer(prefix + "_kv")).value_or(query_heads_);
-  if (query_heads_ < 1 || key_heads_ < 1) {
-    return Error{ErrorCode::kCorrupt, "the GGUF value " + prefix + " must be positive"};
-  }
-  for (const GgufFile& part : model_.parts()) {
-    for (const GgufTensor& tensor : part.tensors()) TRY(add_row_map(tensor));
-  }
-  return Ok{};
-}
-
-// 0 if the rows are stored in their normal order.
-int64_t GgufSource::interleaved_head_count(std::string_view tensor_name) const {
-  if (!interleaves_heads_) return 0;
-  if (tensor_name.ends_with(kQueryEnding)) return query_heads_;
-  return tensor_name.ends_with(kKeyEnding) ? key_heads_ : 0;
-}
-
-Status GgufSource::add_row_map(const GgufTensor& tensor) {
-  const int64_t heads = interleaved_head_count(tensor.name);
-  // A row has at least one byte, so the map is no larger than the file.
-  if (heads == 0 || tensor.dimensions.size() < 2 || tensor.bytes.empty()) return Ok{};
-  const uint64_t rows = tensor.dimensions[1];
-  if (rows > INT32_MAX || heads > INT32_MAX / 2 || rows % static_cast<uint64_t>(2 * heads) != 0) {
-    return Error{ErrorCode::kCorrupt, "tensor " + std::string(tensor.name) + " has " +
-                                          std::to_string(rows) + " rows, which " +
-                                          std::to_string(heads) + " heads cannot share"};
-  }
-  const auto [entry, is_new] = row_maps_.try_emplace({heads, rows});
-  if (is_new) {
-    entry->second = interleaved_heads(static_cast<int32_t>(rows), static_cast<int32_t>(heads));
-  }
+  order_ = TRY(GgufOrder::of(model_, architecture));
+  const std::string name(architecture.name);
+  const int64_t blocks = TRY(model_.metadata().integer(name + ".block_count")).value_or(0);
+  layers_ = blocks - TRY(model_.metadata().integer(name + ".nextn_predict_layers")).value_or(0);
   return Ok{};
 }
 
 GgufSource::Found GgufSource::find(std::string_view name, int stack_index) const {
-  for (const GgufPlace& place : gguf_places(name, stack_index)) {
+  for (const GgufPlace& place : gguf_places(name, stack_index, layers_)) {
     if (const GgufTensor* tensor = model_.tensor(place.tensor)) return {tensor, place.stack_index};
   }
   return {};
@@ -170,7 +132,8 @@ Result<StoredMatrix> GgufSource::matrix(const MatrixRequest& request) const {
   if (find_ggml_block(tensor.type_id) == nullptr) return unsupported_type(tensor, true);
   const auto rows = static_cast<uint64_t>(request.rows);
   const auto columns = static_cast<uint64_t>(request.columns);
-  TRY(check_shape(tensor, {columns, rows}, found.stack_index));
+  TRY(check_shape(tensor, {columns, order_.stored_rows(request.name, tensor, rows)},
+                  found.stack_index));
   TRY(refuse_scale(tensor));
 
   StoredMatrix matrix;
@@ -182,13 +145,26 @@ Result<StoredMatrix> GgufSource::matrix(const MatrixRequest& request) const {
   // The parser has checked that a row is whole blocks and that all of them are in the file.
   const GgufBlock block = *gguf_block(tensor.type_id);
   matrix.row_bytes = columns / block.elements * block.bytes;
-  const size_t bytes = rows * matrix.row_bytes;
+  const size_t bytes = order_.stored_rows(request.name, tensor, rows) * matrix.row_bytes;
   matrix.codes = tensor.bytes.subspan(
       found.stack_index < 0 ? 0 : static_cast<size_t>(found.stack_index) * bytes, bytes);
-  const auto map = row_maps_.find({interleaved_head_count(tensor.name), rows});
-  if (map != row_maps_.end()) matrix.row_map = map->second;
+  matrix.row_map = order_.rows_of(request.name, tensor);
+  TRY(order_columns(tensor, matrix));
   matrix.is_mapped_file = model_.is_mapped();
   return matrix;
+}
+
+// Blocks that have columns of two groups would have to be taken apart.
+Status GgufSource::order_columns(const GgufTensor& tensor, StoredMatrix& matrix) const {
+  const GgufOrder::Columns columns = order_.columns_of(tensor);
+  matrix.column_map = columns.map;
+  matrix.column_group = columns.group;
+  if (matrix.format == StoredFormat::kPlain || columns.group % kRunColumns == 0) return Ok{};
+  return Error{ErrorCode::kUnsupported,
+               "tensor " + std::string(tensor.name) + " has value heads of " +
+                   std::to_string(columns.group) + " columns in the type " +
+                   std::string(find_ggml_block(tensor.type_id)->name) + ": only multiples of " +
+                   std::to_string(kRunColumns) + " are supported there"};
 }
 
 Result<StoredVector> GgufSource::vector(std::string_view name, int stack_index, int size) const {
@@ -197,17 +173,16 @@ Result<StoredVector> GgufSource::vector(std::string_view name, int stack_index, 
   const GgufTensor& tensor = *found.tensor;
   const auto type = plain_type(tensor.type_id);
   if (!type) return unsupported_type(tensor, false);
-  TRY(check_shape(tensor, {static_cast<uint64_t>(size)}, found.stack_index));
-  const bool is_interleaved = interleaves_heads_ && (tensor.name.ends_with(".attn_q.bias") ||
-                                                     tensor.name.ends_with(".attn_k.bias"));
-  if (is_interleaved) {
+  TRY(check_shape(tensor, shape_of_vector(tensor, static_cast<uint64_t>(size)), found.stack_index));
+  if (order_.is_interleaved_bias(tensor)) {
     return Error{ErrorCode::kUnsupported,
                  "tensor " + std::string(tensor.name) +
                      " is a bias whose heads are interleaved, which is not supported"};
   }
   const size_t bytes = static_cast<size_t>(size) * dtype_bytes(*type);
   const size_t begin = found.stack_index < 0 ? 0 : static_cast<size_t>(found.stack_index) * bytes;
-  return StoredVector{*type, tensor.bytes.subspan(begin, bytes)};
+  const std::span<const std::byte> elements = order_.elements_of(tensor).value_or(tensor.bytes);
+  return StoredVector{*type, elements.subspan(begin, bytes), name.ends_with(kLogarithmEnding)};
 }
 
 bool GgufSource::has(std::string_view name, int stack_index) const {

@@ -77,7 +77,8 @@ void read_plain_row(const StoredMatrix& stored, DType type, int row, int column_
 }
 
 void read_row(const StoredMatrix& stored, int row, int column_begin, std::span<float> out) {
-  if (const auto type = plain_element_type(stored)) {
+  const auto type = plain_element_type(stored);
+  if (type && stored.column_map.empty()) {
     read_plain_row(stored, *type, row, column_begin, out);
   } else {
     dequantise_row(stored, row, column_begin, out);
