@@ -37,6 +37,15 @@ constexpr std::string_view kNames[] = {
     "model.layers.0.linear_attn.dt_bias",
     "model.layers.0.linear_attn.out_proj.weight",
     "mtp.norm.weight",
+    "model.embed_tokens_per_layer.weight",
+    "model.layers.0.pre_feedforward_layernorm.weight",
+    "model.layers.0.router.scale",
+    "model.layers.0.router.per_expert_scale",
+    "model.layers.0.experts.1.gate_proj.weight",
+    "model.layers.0.experts.1.up_proj.weight",
+    "model.layers.0.layer_scalar",
+    "model.layers.0.self_attn.indexer.wq_b.weight",
+    "model.layers.2.eh_proj.weight",
 };
 
 bool is_inside(std::span<const std::byte> part, std::span<const std::byte> file) {
@@ -96,11 +105,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // The shapes of the file's own tensors, so that some requests match.
   std::vector<std::pair<int, int>> shapes{{0, 0}, {1, 1}, {-1, 1}};
   for (const GgufTensor& tensor : model.value().metadata().tensors()) {
-    if (tensor.dimensions.empty() || tensor.dimensions[0] > INT32_MAX || shapes.size() > 16)
+    if (tensor.dimensions.empty() || tensor.dimensions[0] > INT32_MAX || shapes.size() > 32)
       continue;
     const uint64_t rows = tensor.dimensions.size() > 1 ? tensor.dimensions[1] : 1;
     if (rows > INT32_MAX) continue;
     shapes.emplace_back(static_cast<int>(rows), static_cast<int>(tensor.dimensions[0]));
+    shapes.emplace_back(static_cast<int>(rows / 2), static_cast<int>(tensor.dimensions[0]));
   }
   const auto source = make_gguf_source(std::move(model.value()));
   if (!source.ok()) return 0;

@@ -12,8 +12,8 @@
 #include "collective/plan/algorithm.h"
 #include "collective/plan/wire.h"
 #include "device/device_kinds.h"
-#include "model/config/kv_kind.h"
-#include "model/config/run_limits.h"
+#include "model/options/kv_kind.h"
+#include "model/options/run_limits.h"
 #include "transport/link_options.h"
 
 namespace lockstep {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/config/kv_kind.h"
-#include "model/config/run_limits.h"
 #include "model/load/cut.h"
+#include "model/options/kv_kind.h"
+#include "model/options/run_limits.h"
 #include "planner/facts/model_facts.h"
 #include "planner/placement.h"
 

@@ -41,10 +41,37 @@ constexpr GgufCase kCases[] = {
      .has_post_norm = true,
      .has_delta = true,
      .joins_inputs = true},
+    {.name = "qwen35moe-bf16",
+     .architecture = "qwen35moe",
+     .has_post_norm = true,
+     .has_delta = true,
+     .joins_experts = true},
+    {.name = "gemma4-dense-bf16",
+     .architecture = "gemma4",
+     .has_post_norm = true,
+     .is_gemma = true},
+    {.name = "gemma4-e-bf16", .architecture = "gemma4", .has_post_norm = true, .is_gemma = true},
+    {.name = "gemma4-moe-bf16",
+     .architecture = "gemma4",
+     .has_post_norm = true,
+     .is_gemma = true,
+     .joins_experts = true,
+     .types = {8, 7}},
+    {.name = "glm47flash-bf16",
+     .architecture = "deepseek2",
+     .splits_latent = true,
+     .is_glm = true,
+     .types = {8, 2}},
+    {.name = "glmdsa-bf16", .architecture = "glm-dsa", .splits_latent = true},
+    {.name = "glmdsa-shared-bf16", .architecture = "glm-dsa", .splits_latent = true},
     {.name = "mtp-qwen35-bf16",
      .architecture = "qwen35",
      .has_post_norm = true,
      .has_delta = true,
+     .has_draft = true},
+    {.name = "mtp-glmdsa-bf16",
+     .architecture = "glm-dsa",
+     .splits_latent = true,
      .has_draft = true},
     {.name = "mtp-glm4moe-bf16",
      .architecture = "glm4moe",
@@ -60,7 +87,7 @@ std::string folder_of(const GgufCase& subject) {
 
 TEST_CASE("golden cases as GGUF files give the exact bits of their folders") {
   for (const GgufCase& subject : kCases) {
-    CAPTURE(subject.name);
+    CAPTURE(std::string(subject.name));
     CAPTURE(subject.splits_latent);
     const std::string folder = folder_of(subject);
     const TemporaryFolder temporary;
@@ -92,7 +119,7 @@ TEST_CASE("golden cases rounded to types of GGUF give the logits of these values
   const TemporaryFolder temporary;
   size_t next = 0;
   for (const GgufCase& subject : kCases) {
-    CAPTURE(subject.name);
+    CAPTURE(std::string(subject.name));
     CAPTURE(subject.splits_latent);
     const std::string folder = folder_of(subject);
     const Golden golden = read_golden(folder);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/gguf_delta_conversion.h"
+#include "support/gguf_gemma_metadata.h"
 #include "support/gguf_writer.h"
 #include "support/stored_models.h"
 #include "tensor/half.h"
@@ -29,6 +30,9 @@ struct GgufCase {
   bool has_post_norm = false;  // post_attention_norm instead of ffn_norm
   bool has_delta = false;      // Qwen's recurrent models
   bool joins_inputs = false;   // of the delta rule, as older files
+  bool is_gemma = false;
+  bool is_glm = false;         // under DeepSeek's architecture
+  bool joins_experts = false;  // gate and up in one stack
   bool has_draft = false;      // the layer that predicts a further token
   // To which it is rounded, if not in turn: with others two experts of a token score so nearly
   // alike that activations in 8 bits change the choice.
@@ -74,6 +78,25 @@ inline constexpr GgufNamePair kGgufNames[] = {
     {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"},
     {"block_sparse_moe.gate.", "ffn_gate_inp."},
     {"mlp.router.", "ffn_gate_inp."},
+    {"pre_feedforward_layernorm.", "ffn_norm."},
+    {"pre_feedforward_layernorm_2.", "pre_ffw_norm_2."},
+    {"post_feedforward_layernorm.", "post_ffw_norm."},
+    {"post_feedforward_layernorm_1.", "post_ffw_norm_1."},
+    {"post_feedforward_layernorm_2.", "post_ffw_norm_2."},
+    {"post_per_layer_input_norm.", "post_norm."},
+    {"per_layer_input_gate.", "inp_gate."},
+    {"model.per_layer_model_projection.", "per_layer_model_proj."},
+    {"model.per_layer_projection_norm.", "per_layer_proj_norm."},
+    {"per_layer_projection.", "proj."},
+    {"model.embed_tokens_per_layer.", "per_layer_token_embd."},
+    {"layer_scalar", "layer_output_scale.weight"},
+    {"router.scale", "ffn_gate_inp.scale"},
+    {"router.proj.", "ffn_gate_inp."},
+    {"router.per_expert_scale", "ffn_down_exps.scale"},
+    {"self_attn.indexer.wq_b.", "indexer.attn_q_b."},
+    {"self_attn.indexer.wk.", "indexer.attn_k."},
+    {"self_attn.indexer.k_norm.", "indexer.k_norm."},
+    {"self_attn.indexer.weights_proj.", "indexer.proj."},
     {"mlp.shared_experts.gate_proj.", "ffn_gate_shexp."},
     {"mlp.shared_experts.up_proj.", "ffn_up_shexp."},
     {"mlp.shared_experts.down_proj.", "ffn_down_shexp."},
@@ -105,6 +128,12 @@ inline constexpr GgufNamePair kGgufIntegers[] = {
     {"n_group", "expert_group_count"},
     {"topk_group", "expert_group_used_count"},
     {"shared_expert_intermediate_size", "expert_shared_feed_forward_length"},
+    {"top_k_experts", "expert_used_count"},
+    {"num_kv_shared_layers", "attention.shared_kv_layers"},
+    {"hidden_size_per_layer_input", "embedding_length_per_layer_input"},
+    {"index_n_heads", "attention.indexer.head_count"},
+    {"index_head_dim", "attention.indexer.key_length"},
+    {"index_topk", "attention.indexer.top_k"},
     {"linear_conv_kernel_dim", "ssm.conv_kernel"},
     {"linear_key_head_dim", "ssm.state_size"},
     {"linear_num_key_heads", "ssm.group_count"},
@@ -122,6 +151,7 @@ class GgufMetadataWriter {
   void write() {
     file_.string("general.architecture", case_.architecture);
     for (const GgufNamePair& pair : kGgufIntegers) {
+      if (has_other_form(pair.hugging_face)) continue;
       if (const auto value = number(config_, pair.hugging_face)) set(pair.gguf, *value);
     }
     set("block_count", *number(config_, "num_hidden_layers") + (case_.has_draft ? 1 : 0));
@@ -130,6 +160,8 @@ class GgufMetadataWriter {
       set("ssm.inner_size", *values * *number(config_, "linear_value_head_dim"));
     }
     file_.number(key("attention.layer_norm_rms_epsilon"), real(config_, "rms_norm_eps"));
+    if (case_.is_glm) file_.string("tokenizer.ggml.pre", "glm4");
+    if (case_.is_gemma) return GgufGemmaMetadata(file_, config_).write();
     const Json* rope = find(config_, "rope_parameters");
     file_.number(key("rope.freq_base"), real(rope != nullptr ? *rope : config_, "rope_theta"));
     if (number(config_, "kv_lora_rank")) {
@@ -142,6 +174,13 @@ class GgufMetadataWriter {
       file_.number(key("expert_weights_scale"), real(config_, "routed_scaling_factor"));
       file_.boolean(key("expert_weights_norm"), find(config_, "norm_topk_prob")->as_bool());
     }
+    if (const Json* types = find(config_, "indexer_types")) {
+      std::string marks;
+      for (const Json& type : types->get_array()) {
+        marks += static_cast<char>(type.get_string() == "full");
+      }
+      file_.array(key("attention.indexer.types"), GgufWriter::kBool, marks.size(), marks);
+    }
     if (const auto dimensions = number(config_, "rotary_dim")) {  // MiniMax M2
       set("rope.dimension_count", *dimensions);
       set("expert_feed_forward_length", *number(config_, "intermediate_size"));
@@ -149,7 +188,7 @@ class GgufMetadataWriter {
     }
     auto part = number(config_, "partial_rotary_factor");
     if (!part && rope != nullptr) part = number(*rope, "partial_rotary_factor");
-    if (part) {
+    if (part && !number(config_, "kv_lora_rank")) {
       set("rope.dimension_count", *part * *number(config_, "head_dim"));
     }
     if (case_.is_gpt_oss) {
@@ -165,6 +204,11 @@ class GgufMetadataWriter {
     const Json* value = find(object, name);
     return value != nullptr && value->is_number() ? std::optional(value->to_number<double>())
                                                   : std::nullopt;
+  }
+  // Gemma's depend on a layer's kind, a latent has its own lengths.
+  bool has_other_form(std::string_view name) const {
+    if (name == "head_dim") return case_.is_gemma || number(config_, "kv_lora_rank").has_value();
+    return case_.is_gemma && name == "intermediate_size";
   }
   static float real(const Json& object, std::string_view name) {
     return static_cast<float>(number(object, name).value());
@@ -234,9 +278,9 @@ class GgufConverter {
         add_delta(tensor);
       } else if (tensor.name.find(".experts.") == std::string::npos) {
         add_tensor(tensor);
-      } else if (tensor.name.find("gate_up_proj") != std::string::npos && case_.has_delta) {
+      } else if (tensor.name.ends_with(".experts.gate_up_proj") && !case_.is_gpt_oss) {
         add_joined_experts(tensor);
-      } else if (case_.has_delta && tensor.name.ends_with(".experts.down_proj")) {
+      } else if (!case_.is_gpt_oss && tensor.name.ends_with(".experts.down_proj")) {
         add_experts(tensor, "ffn_down_exps", 0, static_cast<size_t>(tensor.shape[1]));
       } else if (case_.is_gpt_oss) {
         add_fused_experts(tensor);
@@ -249,8 +293,9 @@ class GgufConverter {
 
  private:
   bool is_converted(const std::string& name) const {
-    if (name.find("rotary_emb") != std::string::npos || name.starts_with("model.visual.")) {
-      return false;
+    for (const char* part :
+         {"rotary_emb", "model.visual.", "model.vision_tower.", "embed_vision."}) {
+      if (name.find(part) != std::string::npos) return false;
     }
     // Layers after the model's own predict further tokens.
     const int64_t layers = integer("num_hidden_layers");
@@ -392,6 +437,7 @@ class GgufConverter {
   }
   void add_joined_experts(const TensorView& tensor) {
     const auto rows = static_cast<size_t>(tensor.shape[1]) / 2;
+    if (case_.joins_experts) return add_experts(tensor, "ffn_gate_up_exps", 0, 2 * rows);
     add_experts(tensor, "ffn_gate_exps", 0, rows);
     add_experts(tensor, "ffn_up_exps", rows, rows);
   }

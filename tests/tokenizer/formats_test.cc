@@ -183,6 +183,66 @@ TEST_CASE("GGUF's byte-level vocabulary uses the named pre-tokenizer, or another
   CHECK(contains(error_of(read_gguf(writer, "other")), "known are llama-bpe"));
 }
 
+// Gemma's tokenizer.json: spaces are marked, and nothing is split before the merges.
+TEST_CASE("GGUF's vocabulary with marked spaces gives the tokens of its tokenizer.json") {
+  std::vector<std::string> tokens = {"<pad>", "<eos>", "<bos>", "<unk>"};
+  std::vector<int32_t> types = {3, 3, 3, 2};
+  for (int byte = 0; byte < 256; ++byte) {
+    tokens.push_back(fmt::format("<0x{:02X}>", byte));
+    types.push_back(6);
+  }
+  for (const char* text : {"▁", "a", "b", "c", "\n", "▁a", "ab", "▁ab", "\n\n", "▁▁", "<|\"|>"}) {
+    tokens.emplace_back(text);
+    types.push_back(tokens.back() == "<|\"|>" ? 4 : 1);
+  }
+  const std::vector<std::string> merges = {"\n \n", "a b", "▁ ▁", "▁ ab", "▁ a"};
+  GgufWriter writer = gguf("gemma4", tokens, types);
+  writer.strings("tokenizer.ggml.merges", merges);
+  writer.value("tokenizer.ggml.bos_token_id", GgufWriter::kUint32, GgufWriter::raw<uint32_t>(2));
+  writer.value("tokenizer.ggml.unknown_token_id", GgufWriter::kUint32,
+               GgufWriter::raw<uint32_t>(3));
+  const Shared tokenizer = must(read_gguf(writer));
+
+  JsonObject vocabulary;
+  for (size_t id = 0; id < tokens.size(); ++id) vocabulary[tokens[id]] = static_cast<int64_t>(id);
+  JsonArray pairs, added;
+  for (const std::string& merge : merges) pairs.emplace_back(merge);
+  for (const int id : {0, 1, 2, 3, static_cast<int>(tokens.size()) - 1}) {
+    added.push_back(
+        JsonObject{{"id", id}, {"content", tokens[static_cast<size_t>(id)]}, {"special", id < 4}});
+  }
+  const Json json = JsonObject{
+      {"normalizer",
+       JsonObject{{"type", "Replace"}, {"pattern", JsonObject{{"String", " "}}}, {"content", "▁"}}},
+      {"pre_tokenizer", JsonObject{{"type", "Split"},
+                                   {"pattern", JsonObject{{"String", " "}}},
+                                   {"behavior", "MergedWithPrevious"},
+                                   {"invert", false}}},
+      {"decoder",
+       JsonObject{{"type", "Sequence"},
+                  {"decoders",
+                   JsonArray{JsonObject{{"type", "Replace"},
+                                        {"pattern", JsonObject{{"String", "▁"}}},
+                                        {"content", " "}},
+                             JsonObject{{"type", "ByteFallback"}}, JsonObject{{"type", "Fuse"}}}}}},
+      {"added_tokens", added},
+      {"model", JsonObject{{"type", "BPE"},
+                           {"byte_fallback", true},
+                           {"fuse_unk", true},
+                           {"unk_token", "<unk>"},
+                           {"vocab", vocabulary},
+                           {"merges", pairs}}}};
+  const Shared reference = must(read_json_tokenizer(json));
+  for (const char* text : {"ab ab", "  a\n\n\nb", "ü <|\"|> c", "<0x0A>", "a▁b", "<eos>", ""}) {
+    CAPTURE(std::string(text));
+    CHECK(tokenizer->encode(text, {}) == reference->encode(text, {}));
+    CHECK(tokenizer->decode(tokenizer->encode(text, {})).value() ==
+          reference->decode(reference->encode(text, {})).value());
+  }
+  CHECK(tokenizer->encode("ab ab", {}) == Ids{266, 267});
+  CHECK(tokenizer->bos_id() == 2);
+}
+
 TEST_CASE("GGUF's WordPiece and unigram vocabularies are read, others are named") {
   GgufWriter words = gguf("bert", {"[UNK]", "[CLS]", "▁ab", "c", "▁."}, {2, 3, 1, 1, 1});
   words.value("tokenizer.ggml.unknown_token_id", GgufWriter::kUint32, GgufWriter::raw<uint32_t>(0));

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "engine/schedule/scheduler.h"
-#include "model/config/run_limits.h"
+#include "model/options/run_limits.h"
 
 namespace lockstep {
 

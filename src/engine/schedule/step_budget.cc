@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "model/config/run_limits.h"
+#include "model/options/run_limits.h"
 
 namespace lockstep {
 namespace {

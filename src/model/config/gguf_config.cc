@@ -13,6 +13,7 @@
 #include "json/json.h"
 #include "model/config/config_fields.h"
 #include "model/config/gguf_fields.h"
+#include "model/config/gguf_gemma.h"
 #include "tensor/ggml_blocks.h"
 #include "weights/gguf/gguf_names.h"
 
@@ -23,7 +24,7 @@ namespace {
 constexpr std::string_view kDeepseek = "deepseek2", kGptOss = "gpt-oss", kGlm4Moe = "glm4moe",
                            kQwen3Moe = "qwen3moe", kLlama = "llama", kMistral = "mistral3",
                            kMiniMax = "minimax-m2", kQwen3Next = "qwen3next", kQwen35 = "qwen35",
-                           kQwen35Moe = "qwen35moe";
+                           kQwen35Moe = "qwen35moe", kGemma = "gemma4", kGlmDsa = "glm-dsa";
 
 // The values of "<architecture>.expert_gating_func".
 constexpr int64_t kGatingSoftmax = 1, kGatingSigmoid = 2;
@@ -34,13 +35,18 @@ class ConfigWriter {
       : model_(model), architecture_(architecture), fields_(model, architecture.name) {}
 
   Result<std::string> write() {
-    json_["architectures"] = JsonArray{Json(architecture_.hugging_face)};
+    TRY(write_architecture());
     TRY(write_sizes());
-    TRY(write_attention());
-    TRY(write_experts());
-    TRY(write_recurrent());
-    TRY(write_rope());
-    TRY(write_windows());
+    if (is(kGemma)) {
+      TRY(copy("num_attention_heads", "attention.head_count"));
+      TRY(write_gemma(model_, fields_, layers_, json_));
+    } else {
+      TRY(write_attention());
+      TRY(write_experts());
+      TRY(write_recurrent());
+      TRY(write_rope());
+      TRY(write_windows());
+    }
     TRY(refuse_unknown_features());
     TRY(write_tokens());
     return dump_json(json_);
@@ -48,6 +54,7 @@ class ConfigWriter {
 
  private:
   bool is(std::string_view name) const { return architecture_.name == name; }
+  bool has_latent() const { return is(kDeepseek) || is(kGlmDsa); }
   bool is_recurrent() const { return is(kQwen3Next) || is(kQwen35) || is(kQwen35Moe); }
   bool is_qwen_of_experts() const { return is(kQwen3Moe) || is(kQwen3Next) || is(kQwen35Moe); }
   bool has_tensor(std::string_view name) const { return model_.tensor(name) != nullptr; }
@@ -57,9 +64,11 @@ class ConfigWriter {
   Status copy(std::string_view to, std::string_view from);
   Status copy_if_there(std::string_view to, std::string_view from);
 
+  Status write_architecture();
   Status write_sizes();
   Status write_attention();
   Status write_latent();
+  Status write_indexer();
   Status write_experts();
   Status write_shared_experts();
   Status write_expert_groups(int64_t count);
@@ -90,6 +99,16 @@ Status ConfigWriter::copy_if_there(std::string_view to, std::string_view from) {
   return Ok{};
 }
 
+// GLM 4.7 Flash has DeepSeek's architecture in GGUF files, but other epsilons; it is known by its
+// tokenizer.
+Status ConfigWriter::write_architecture() {
+  const auto pre = TRY(model_.metadata().string("tokenizer.ggml.pre"));
+  const bool is_glm = is(kDeepseek) && (pre == "glm4" || pre == "chatglm-bpe");
+  json_["architectures"] =
+      JsonArray{Json(is_glm ? "Glm4MoeLiteForCausalLM" : architecture_.hugging_face)};
+  return Ok{};
+}
+
 Status ConfigWriter::write_sizes() {
   // The layers that predict further tokens come after the model's own.
   const int64_t blocks = TRY(fields_.required_integer("block_count"));
@@ -105,10 +124,12 @@ Status ConfigWriter::write_sizes() {
   TRY(copy("max_position_embeddings", "context_length"));
   // In Hugging Face's gpt-oss and MiniMax M2 it is an expert's; Qwen's models of experts have no
   // dense layers that would use it.
-  const int64_t dense = TRY(fields_.integer("feed_forward_length")).value_or(0);
+  const int64_t dense = is(kGemma) ? 0 : TRY(fields_.integer("feed_forward_length")).value_or(0);
   const bool is_of_experts = is(kGptOss) || is(kMiniMax) || (is_qwen_of_experts() && dense == 0);
-  TRY(copy("intermediate_size",
-           is_of_experts ? "expert_feed_forward_length" : "feed_forward_length"));
+  if (!is(kGemma)) {
+    TRY(copy("intermediate_size",
+             is_of_experts ? "expert_feed_forward_length" : "feed_forward_length"));
+  }
   const auto epsilon = TRY(fields_.number("attention.layer_norm_rms_epsilon"));
   if (!epsilon) return fields_.missing("attention.layer_norm_rms_epsilon");
   json_["rms_norm_eps"] = *epsilon;
@@ -126,7 +147,7 @@ Status ConfigWriter::write_attention() {
   json_["attention_bias"] = has_tensor("blk.0.attn_q.bias");
   json_["use_qk_norm"] = has_tensor("blk.0.attn_q_norm.weight");
   json_["mlp_bias"] = has_tensor("blk.0.ffn_up.bias");
-  if (is(kDeepseek)) return write_latent();
+  if (has_latent()) return write_latent();
   TRY(copy_if_there("num_key_value_heads", "attention.head_count_kv"));
   TRY(copy_if_there("head_dim", "attention.key_length"));
   const auto key = TRY(fields_.integer("attention.key_length"));
@@ -162,19 +183,34 @@ Status ConfigWriter::write_latent() {
   TRY(copy("v_head_dim", is_absorbed ? "attention.value_length_mla" : "attention.value_length"));
   json_["qk_nope_head_dim"] = key - rotated;
   json_["num_key_value_heads"] = json_["num_attention_heads"];
+  return is(kGlmDsa) ? write_indexer() : Ok{};
+}
+
+// GLM-5.2's files without the list are refused by the tensors that layers lack.
+Status ConfigWriter::write_indexer() {
+  TRY(copy("index_n_heads", "attention.indexer.head_count"));
+  TRY(copy("index_head_dim", "attention.indexer.key_length"));
+  TRY(copy("index_topk", "attention.indexer.top_k"));
+  constexpr std::string_view kTypes = "attention.indexer.types";
+  if (model_.metadata().find(architecture_key(kTypes)) == nullptr) return Ok{};
+  JsonArray types;
+  for (const bool is_full : TRY(fields_.layer_pattern(kTypes, layers_, 0))) {
+    types.push_back(is_full ? "full" : "shared");
+  }
+  json_["indexer_types"] = std::move(types);
   return Ok{};
 }
 
 Status ConfigWriter::write_experts() {
   const int64_t count = TRY(fields_.integer("expert_count")).value_or(0);
   const bool has_experts =
-      is(kDeepseek) || is(kGptOss) || is(kGlm4Moe) || is_qwen_of_experts() || is(kMiniMax);
+      has_latent() || is(kGptOss) || is(kGlm4Moe) || is_qwen_of_experts() || is(kMiniMax);
   if (!has_experts) {
     if (count == 0) return Ok{};
     return unsupported(
         fmt::format("experts in the architecture \"{}\" are not supported", architecture_.name));
   }
-  const bool is_shared_kind = is(kDeepseek) || is(kGlm4Moe);
+  const bool is_shared_kind = has_latent() || is(kGlm4Moe);
   const std::string_view count_name = is_shared_kind                ? "n_routed_experts"
                                       : is(kGptOss) || is(kMiniMax) ? "num_local_experts"
                                                                     : "num_experts";
@@ -216,9 +252,10 @@ Status ConfigWriter::write_expert_groups(int64_t count) {
 }
 
 Status ConfigWriter::check_gating() {
-  const int64_t otherwise = is(kGlm4Moe) || is(kMiniMax) ? kGatingSigmoid : kGatingSoftmax;
+  const int64_t otherwise =
+      is(kGlm4Moe) || is(kGlmDsa) || is(kMiniMax) ? kGatingSigmoid : kGatingSoftmax;
   const int64_t gating = TRY(fields_.integer("expert_gating_func")).value_or(otherwise);
-  const bool is_sigmoid = is(kGlm4Moe) || is(kDeepseek) || is(kMiniMax);
+  const bool is_sigmoid = is(kGlm4Moe) || has_latent() || is(kMiniMax);
   const bool is_known = gating == (is_sigmoid ? kGatingSigmoid : kGatingSoftmax);
   // No converter writes 0; as in llama.cpp it means that the key is missing.
   if (is_known || (gating == 0 && !is(kDeepseek))) {

@@ -79,6 +79,23 @@ Result<std::optional<std::string_view>> GgufFields::text(std::string_view name) 
   return file_.string(key(name));
 }
 
+Result<std::vector<int64_t>> GgufFields::of_layers(std::string_view name, size_t layers) const {
+  if (!is_array(file_, key(name))) {
+    return std::vector<int64_t>(layers, TRY(required_integer(name)));
+  }
+  std::vector<int64_t> values = TRY(file_.integers(key(name)));
+  if (values.size() < layers) {
+    return corrupt(fmt::format("the GGUF value {} has {} entries for {} layers", key(name),
+                               values.size(), layers));
+  }
+  values.resize(layers);
+  for (const int64_t value : values) {
+    if (value >= 0 && value <= kIntegerMax) continue;
+    return corrupt(fmt::format("the GGUF value {} is {}, which is invalid", key(name), value));
+  }
+  return values;
+}
+
 Result<std::vector<bool>> GgufFields::layer_pattern(std::string_view name, int64_t layers,
                                                     int64_t otherwise) const {
   std::vector<bool> marks;

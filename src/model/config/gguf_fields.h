@@ -21,6 +21,8 @@ class GgufFields {
   // From 0 to 2^31 - 1. A list with one value per layer is accepted if all are the same.
   Result<std::optional<int64_t>> integer(std::string_view name) const;
   Result<int64_t> required_integer(std::string_view name) const;
+  // (layers): one value for each, or the same for all.
+  Result<std::vector<int64_t>> of_layers(std::string_view name, size_t layers) const;
   // A float32 as the decimal that was meant: 0.1, not 0.10000000149.
   Result<std::optional<double>> number(std::string_view name) const;
   Result<std::optional<bool>> boolean(std::string_view name) const;

@@ -7,9 +7,9 @@
 
 #include "device/device.h"
 #include "model/config/config.h"
-#include "model/config/kv_kind.h"
 #include "model/load/cut.h"
 #include "model/load/page_shape.h"
+#include "model/options/kv_kind.h"
 
 namespace lockstep {
 

@@ -26,8 +26,6 @@
 #include "collective/group/group.h"
 #include "device/device.h"
 #include "model/config/config.h"
-#include "model/config/kv_kind.h"
-#include "model/config/run_limits.h"
 #include "model/forward/batch.h"
 #include "model/forward/buffers.h"
 #include "model/forward/gathered_pair.h"
@@ -36,6 +34,8 @@
 #include "model/load/latent_cut.h"
 #include "model/load/page_shape.h"
 #include "model/load/weights.h"
+#include "model/options/kv_kind.h"
+#include "model/options/run_limits.h"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "model/config/config.h"
-#include "model/config/kv_kind.h"
+#include "model/options/kv_kind.h"
 #include "weights/weight_source.h"
 
 namespace lockstep {

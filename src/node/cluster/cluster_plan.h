@@ -17,7 +17,7 @@
 
 #include "base/result.h"
 #include "cluster/brain/plan_function.h"
-#include "model/config/run_limits.h"
+#include "model/options/run_limits.h"
 #include "node/worker/disk_thread.h"
 #include "planner/facts/links.h"
 #include "planner/facts/model_facts.h"

@@ -82,7 +82,7 @@ Result<std::vector<AddedToken>> add_tokens(const GgufTokens& tokens, bool is_byt
 }
 
 // Skips merges of texts that are not in the vocabulary: they yield no token.
-Result<std::vector<PairMerger::Merge>> read_gguf_merges(const GgufFile& file,
+Result<std::vector<PairMerger::Merge>> read_gguf_merges(const GgufFile& file, bool is_byte_level,
                                                         const Vocabulary& vocabulary) {
   const auto texts = TRY(file.strings("tokenizer.ggml.merges"));
   if (texts.empty()) return corrupt_part(kGgufPart, "has no merges");
@@ -95,8 +95,11 @@ Result<std::vector<PairMerger::Merge>> read_gguf_merges(const GgufFile& file,
       return corrupt_part(kGgufPart,
                           "has the merge \"" + std::string(text) + "\", which is not a pair");
     }
-    const auto left = bytes_of_alphabet(text.substr(0, space));
-    const auto right = bytes_of_alphabet(text.substr(space + 1));
+    const auto text_of_part = [&](std::string_view part) {
+      return is_byte_level ? bytes_of_alphabet(part) : std::optional(std::string(part));
+    };
+    const auto left = text_of_part(text.substr(0, space));
+    const auto right = text_of_part(text.substr(space + 1));
     if (!left || !right) continue;
     const auto left_id = vocabulary.find(*left);
     const auto right_id = vocabulary.find(*right);
@@ -117,13 +120,32 @@ TokenizerResult read_byte_level(const GgufFile& file, const GgufTokens& tokens,
   BpeOptions options;
   options.is_byte_level = true;
   options.ignores_merges = named.ignores_merges;
-  parts.model =
-      std::make_shared<BpeModel>(options, vocabulary, TRY(read_gguf_merges(file, *vocabulary)));
+  parts.model = std::make_shared<BpeModel>(options, vocabulary,
+                                           TRY(read_gguf_merges(file, true, *vocabulary)));
   parts.vocabulary = std::move(vocabulary);
   parts.pre_tokenizer = TRY(PreTokenizer::byte_level(named.patterns));
   parts.decoder = Decoder::byte_level();
   if (named.has_nfc) parts.normalizer = Normalizer({NormalForm::kNfc});
   if (tokens.adds_bos.value_or(named.adds_bos)) parts.bos_id = tokens.bos_id;
+  return std::shared_ptr<const Tokenizer>(std::make_shared<PipelineTokenizer>(std::move(parts)));
+}
+
+// Gemma 4: merges in the order of their list over texts in which spaces are marked, and a byte's
+// token for a character that the vocabulary lacks.
+TokenizerResult read_marked(const GgufFile& file, const GgufTokens& tokens) {
+  auto vocabulary = std::make_shared<Vocabulary>(tokens.texts.size());
+  PipelineParts parts;
+  set_added_tokens(TRY(add_tokens(tokens, false, *vocabulary)), parts);
+  BpeOptions options;
+  options.has_byte_tokens = true;
+  options.fuses_unknown = true;
+  options.unknown_id = tokens.unknown_id;
+  parts.model = std::make_shared<BpeModel>(options, vocabulary,
+                                           TRY(read_gguf_merges(file, false, *vocabulary)));
+  parts.vocabulary = std::move(vocabulary);
+  parts.normalizer = Normalizer({Replacement{" ", std::string(kGgufSpaceMark)}});
+  parts.decoder = Decoder::sentence_piece(false);
+  if (tokens.adds_bos.value_or(true)) parts.bos_id = tokens.bos_id;
   return std::shared_ptr<const Tokenizer>(std::make_shared<PipelineTokenizer>(std::move(parts)));
 }
 
@@ -184,6 +206,7 @@ TokenizerResult read_gguf_tokenizer(const GgufFile& file, std::string_view pre) 
                  "the tokenizer \"" + std::string(*model) +
                      "\" has no pre-tokenizer that --pre could replace"};
   }
+  if (*model == "gemma4") return read_marked(file, tokens);
   if (*model == "llama") return read_pieces(file, tokens, false);
   if (*model == "t5") return read_pieces(file, tokens, true);
   if (*model == "bert") return read_words(tokens);

@@ -15,6 +15,8 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "deepseek2", .hugging_face = "DeepseekV3ForCausalLM"},
     {.name = "gpt-oss", .hugging_face = "GptOssForCausalLM"},
     {.name = "glm4moe", .hugging_face = "Glm4MoeForCausalLM"},
+    {.name = "glm-dsa", .hugging_face = "GlmMoeDsaForCausalLM"},
+    {.name = "gemma4", .hugging_face = "Gemma4ForCausalLM", .has_named_scales = true},
     {.name = "minimax-m2", .hugging_face = "MiniMaxM2ForCausalLM"},
     {.name = "qwen3next",
      .hugging_face = "Qwen3NextForCausalLM",
@@ -27,17 +29,23 @@ constexpr GgufArchitecture kArchitectures[] = {
      .delta_order = DeltaOrder::kTiled},
 };
 
+using Half = GgufPlace::Half;
+
 struct TensorName {
   std::string_view hugging_face;
   std::string_view gguf;
   bool is_stack = false;
-  bool is_whole = false;  // `gguf` has no ending
+  bool is_whole = false;  // `gguf` has no ending, or one of its own
+  Half half = Half::kNone;
 };
 
 constexpr TensorName kSharedNames[] = {
     {"model.embed_tokens.weight", "token_embd.weight"},
     {"model.norm.weight", "output_norm.weight"},
     {"lm_head.weight", "output.weight"},
+    {"model.embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
+    {"model.per_layer_model_projection.weight", "per_layer_model_proj.weight"},
+    {"model.per_layer_projection_norm.weight", "per_layer_proj_norm.weight"},
 };
 
 // Names within a layer. ".weight" and ".bias" are the same on both sides unless a name here
@@ -61,8 +69,30 @@ constexpr TensorName kLayerNames[] = {
     // absorbed form, and (heads, value, kv_rank).
     {"self_attn.embed_q", "attn_k_b", true},
     {"self_attn.unembed_out", "attn_v_b", true},
+    // Gemma 4 has both; gpt-oss, glm4moe and Qwen 3.5 have this one, others ffn_norm.
+    {"post_attention_layernorm", "post_attention_norm"},
     {"post_attention_layernorm", "ffn_norm"},
-    {"post_attention_layernorm", "post_attention_norm"},  // gpt-oss and glm4moe
+    {"pre_feedforward_layernorm", "ffn_norm"},
+    {"post_feedforward_layernorm", "post_ffw_norm"},
+    {"pre_feedforward_layernorm_2", "pre_ffw_norm_2"},
+    {"post_feedforward_layernorm_1", "post_ffw_norm_1"},
+    {"post_feedforward_layernorm_2", "post_ffw_norm_2"},
+    {"per_layer_input_gate", "inp_gate"},
+    {"per_layer_projection", "proj"},
+    {"post_per_layer_input_norm", "post_norm"},
+    {"layer_scalar", "layer_output_scale.weight"},
+    {"router.scale", "ffn_gate_inp.scale", false, true},
+    {"router.proj", "ffn_gate_inp"},
+    {"router.per_expert_scale", "ffn_down_exps.scale", false, true},
+    {"experts.gate_proj", "ffn_gate_exps", true},
+    {"experts.gate_proj", "ffn_gate_up_exps", true, false, Half::kFirst},
+    {"experts.up_proj", "ffn_up_exps", true},
+    {"experts.up_proj", "ffn_gate_up_exps", true, false, Half::kSecond},
+    {"experts.down_proj", "ffn_down_exps", true},
+    {"self_attn.indexer.wq_b", "indexer.attn_q_b"},
+    {"self_attn.indexer.wk", "indexer.attn_k"},
+    {"self_attn.indexer.k_norm", "indexer.k_norm"},
+    {"self_attn.indexer.weights_proj", "indexer.proj"},
     {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"},
     {"mlp.down_proj", "ffn_down"},
@@ -70,7 +100,9 @@ constexpr TensorName kLayerNames[] = {
     {"mlp.router", "ffn_gate_inp"},
     {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
     {"mlp.experts.gate_proj", "ffn_gate_exps", true},
+    {"mlp.experts.gate_proj", "ffn_gate_up_exps", true, false, Half::kFirst},
     {"mlp.experts.up_proj", "ffn_up_exps", true},
+    {"mlp.experts.up_proj", "ffn_gate_up_exps", true, false, Half::kSecond},
     {"mlp.experts.down_proj", "ffn_down_exps", true},
     {"block_sparse_moe.gate", "ffn_gate_inp"},
     {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"},
@@ -117,7 +149,8 @@ constexpr PredictingName kPredictingNames[] = {
 constexpr std::string_view kPredictingPrefix = "mtp.layers.";
 
 constexpr std::string_view kLayerPrefix = "model.layers.";
-constexpr std::string_view kExpertPrefixes[] = {"mlp.experts.", "block_sparse_moe.experts."};
+constexpr std::string_view kExpertPrefixes[] = {"mlp.experts.", "experts.",
+                                                "block_sparse_moe.experts."};
 
 bool take_prefix(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
@@ -206,7 +239,7 @@ std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index, int64
     if (names_ending != ending.empty()) continue;
     places.push_back(
         {"blk." + std::to_string(place->layer) + "." + std::string(known.gguf) + ending,
-         known.is_stack ? stack_index : -1});
+         known.is_stack ? stack_index : -1, known.half});
   }
   return places;
 }

@@ -27,6 +27,7 @@ struct GgufArchitecture {
   // first half with one of the second: query and key heads are stored with interleaved halves.
   bool interleaves_heads = false;
   DeltaOrder delta_order = DeltaOrder::kNone;
+  bool has_named_scales = false;  // "ffn_gate_inp.scale" is a weight, not a factor of a matrix
 };
 
 // By general.architecture; kUnsupported names it and lists the known ones.
@@ -35,6 +36,9 @@ Result<const GgufArchitecture*> gguf_architecture(const GgufFile& metadata);
 struct GgufPlace {
   std::string tensor;
   int stack_index = -1;  // in the tensor's last dimension; -1: not a stack
+  // The half of a matrix's rows.
+  enum class Half { kNone, kFirst, kSecond };
+  Half half = Half::kNone;
 };
 
 // Possible places of the tensor that Hugging Face calls `name`, the likeliest first; empty for a

@@ -85,6 +85,7 @@ class GgufSource final : public WeightSource {
   struct Found {
     const GgufTensor* tensor = nullptr;
     int stack_index = -1;
+    GgufPlace::Half half = GgufPlace::Half::kNone;
   };
 
   Found find(std::string_view name, int stack_index) const;
@@ -93,12 +94,14 @@ class GgufSource final : public WeightSource {
 
   GgufModel model_;
   GgufOrder order_;
+  bool has_named_scales_ = false;
   int64_t layers_ = 0;  // before those that predict further tokens
 };
 
 Status GgufSource::prepare() {
   const GgufArchitecture& architecture = *TRY(gguf_architecture(model_.metadata()));
   order_ = TRY(GgufOrder::of(model_, architecture));
+  has_named_scales_ = architecture.has_named_scales;
   const std::string name(architecture.name);
   const int64_t blocks = TRY(model_.metadata().integer(name + ".block_count")).value_or(0);
   layers_ = blocks - TRY(model_.metadata().integer(name + ".nextn_predict_layers")).value_or(0);
@@ -107,13 +110,15 @@ Status GgufSource::prepare() {
 
 GgufSource::Found GgufSource::find(std::string_view name, int stack_index) const {
   for (const GgufPlace& place : gguf_places(name, stack_index, layers_)) {
-    if (const GgufTensor* tensor = model_.tensor(place.tensor)) return {tensor, place.stack_index};
+    const GgufTensor* tensor = model_.tensor(place.tensor);
+    if (tensor != nullptr) return {tensor, place.stack_index, place.half};
   }
   return {};
 }
 
 // Newer files may contain a separate factor for a whole matrix ("attn_q.scale"): NVFP4, BitNet.
 Status GgufSource::refuse_scale(const GgufTensor& tensor) const {
+  if (has_named_scales_) return Ok{};
   constexpr std::string_view kEnding = ".weight";
   if (!tensor.name.ends_with(kEnding)) return Ok{};
   const std::string_view stem = tensor.name.substr(0, tensor.name.size() - kEnding.size());
@@ -132,8 +137,9 @@ Result<StoredMatrix> GgufSource::matrix(const MatrixRequest& request) const {
   if (find_ggml_block(tensor.type_id) == nullptr) return unsupported_type(tensor, true);
   const auto rows = static_cast<uint64_t>(request.rows);
   const auto columns = static_cast<uint64_t>(request.columns);
-  TRY(check_shape(tensor, {columns, order_.stored_rows(request.name, tensor, rows)},
-                  found.stack_index));
+  const bool is_half = found.half != GgufPlace::Half::kNone;
+  const uint64_t stored_rows = is_half ? 2 * rows : order_.stored_rows(request.name, tensor, rows);
+  TRY(check_shape(tensor, {columns, stored_rows}, found.stack_index));
   TRY(refuse_scale(tensor));
 
   StoredMatrix matrix;
@@ -145,9 +151,10 @@ Result<StoredMatrix> GgufSource::matrix(const MatrixRequest& request) const {
   // The parser has checked that a row is whole blocks and that all of them are in the file.
   const GgufBlock block = *gguf_block(tensor.type_id);
   matrix.row_bytes = columns / block.elements * block.bytes;
-  const size_t bytes = order_.stored_rows(request.name, tensor, rows) * matrix.row_bytes;
-  matrix.codes = tensor.bytes.subspan(
-      found.stack_index < 0 ? 0 : static_cast<size_t>(found.stack_index) * bytes, bytes);
+  const size_t bytes = stored_rows * matrix.row_bytes;
+  size_t begin = found.stack_index < 0 ? 0 : static_cast<size_t>(found.stack_index) * bytes;
+  if (found.half == GgufPlace::Half::kSecond) begin += bytes / 2;
+  matrix.codes = tensor.bytes.subspan(begin, is_half ? bytes / 2 : bytes);
   matrix.row_map = order_.rows_of(request.name, tensor);
   TRY(order_columns(tensor, matrix));
   matrix.is_mapped_file = model_.is_mapped();

@@ -1,4 +1,4 @@
-#include "model/config/run_limits.h"
+#include "model/options/run_limits.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "model/config/kv_kind.h"
+#include "model/options/kv_kind.h"
 
 #include <fmt/core.h>
 
