@@ -29,6 +29,11 @@ Error wrong_type(std::string_view key, std::string_view wanted) {
           "the GGUF value " + std::string(key) + " is not " + std::string(wanted)};
 }
 
+GgufValue number_in(const GgufArray& list, uint64_t index) {
+  const size_t size = list.numbers.size() / list.count;
+  return gguf_number(list.number_type, list.numbers.subspan(index * size, size));
+}
+
 }  // namespace
 
 std::optional<GgufBlock> gguf_block(uint32_t type_id) {
@@ -116,22 +121,21 @@ Result<std::vector<std::string_view>> GgufFile::strings(std::string_view key) co
   return list->strings;
 }
 
-Result<std::vector<GgufValue>> GgufFile::number_list(std::string_view key) const {
+// Null if the key is missing or the list is empty.
+Result<const GgufArray*> GgufFile::number_list(std::string_view key) const {
   const GgufArray* list = TRY(array(key));
-  std::vector<GgufValue> values;
-  if (list == nullptr || list->count == 0) return values;
+  if (list == nullptr || list->count == 0) return static_cast<const GgufArray*>(nullptr);
   if (list->numbers.empty()) return wrong_type(key, "an array of numbers");
-  values.reserve(list->count);
-  const size_t size = list->numbers.size() / list->count;
-  for (uint64_t i = 0; i < list->count; ++i) {
-    values.push_back(gguf_number(list->number_type, list->numbers.subspan(i * size, size)));
-  }
-  return values;
+  return list;
 }
 
 Result<std::vector<int64_t>> GgufFile::integers(std::string_view key) const {
   std::vector<int64_t> result;
-  for (const GgufValue& value : TRY(number_list(key))) {
+  const GgufArray* list = TRY(number_list(key));
+  if (list == nullptr) return result;
+  result.reserve(list->count);
+  for (uint64_t i = 0; i < list->count; ++i) {
+    const GgufValue value = number_in(*list, i);
     const auto* integer = std::get_if<int64_t>(&value);
     if (integer == nullptr) return wrong_type(key, "an array of integers");
     result.push_back(*integer);
@@ -141,7 +145,11 @@ Result<std::vector<int64_t>> GgufFile::integers(std::string_view key) const {
 
 Result<std::vector<double>> GgufFile::numbers(std::string_view key) const {
   std::vector<double> result;
-  for (const GgufValue& value : TRY(number_list(key))) {
+  const GgufArray* list = TRY(number_list(key));
+  if (list == nullptr) return result;
+  result.reserve(list->count);
+  for (uint64_t i = 0; i < list->count; ++i) {
+    const GgufValue value = number_in(*list, i);
     if (const auto* number = std::get_if<double>(&value)) {
       result.push_back(*number);
     } else if (const auto* integer = std::get_if<int64_t>(&value)) {

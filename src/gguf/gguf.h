@@ -85,7 +85,7 @@ class GgufFile {
 
  private:
   Result<const GgufArray*> array(std::string_view key) const;
-  Result<std::vector<GgufValue>> number_list(std::string_view key) const;
+  Result<const GgufArray*> number_list(std::string_view key) const;
 
   std::unordered_map<std::string_view, GgufValue, TextHash> metadata_;
   std::vector<GgufTensor> tensors_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,13 @@ constexpr std::string_view kEndTexts[] = {
 
 constexpr int64_t kControlType = 3;  // in tokenizer.ggml.token_type
 
+// Gemma 4's, in whose files they may have other types.
+constexpr std::string_view kGemmaEndTexts[] = {"<eos>", "<turn|>", "<|tool_response>"};
+
+bool is_one_of(std::span<const std::string_view> known, std::string_view text) {
+  return std::find(known.begin(), known.end(), text) != known.end();
+}
+
 }  // namespace
 
 Result<std::vector<int64_t>> gguf_end_tokens(const GgufFile& file) {
@@ -35,13 +43,18 @@ Result<std::vector<int64_t>> gguf_end_tokens(const GgufFile& file) {
     const auto id = TRY(file.integer(key));
     if (id && *id >= 0 && *id <= INT32_MAX) ends.insert(*id);
   }
+  for (const int64_t id : TRY(file.integers("tokenizer.ggml.eos_token_ids"))) {
+    if (id >= 0 && id <= INT32_MAX) ends.insert(id);
+  }
   const auto texts = TRY(file.strings("tokenizer.ggml.tokens"));
   const auto types = TRY(file.integers("tokenizer.ggml.token_type"));
-  for (size_t id = 0; id < std::min(texts.size(), types.size()); ++id) {
-    const bool is_end =
-        types[id] == kControlType &&
-        std::find(std::begin(kEndTexts), std::end(kEndTexts), texts[id]) != std::end(kEndTexts);
-    if (is_end) ends.insert(static_cast<int64_t>(id));
+  const bool is_gemma = TRY(file.string("tokenizer.ggml.model")) == "gemma4";
+  for (size_t id = 0; id < texts.size(); ++id) {
+    const bool is_control = id < types.size() && types[id] == kControlType;
+    if ((is_control && is_one_of(kEndTexts, texts[id])) ||
+        (is_gemma && is_one_of(kGemmaEndTexts, texts[id]))) {
+      ends.insert(static_cast<int64_t>(id));
+    }
   }
   return std::vector<int64_t>(ends.begin(), ends.end());
 }

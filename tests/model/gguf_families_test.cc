@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "json/json.h"
 #include "model/config/config.h"
 #include "model/config/gguf_config.h"
 #include "model/shapes/known_shapes.h"
@@ -209,13 +210,30 @@ TEST_CASE("GLM's files under DeepSeek's architecture are known by their tokenize
                                                 {"rope.dimension_count", 8},
                                                 {"expert_count", 8},
                                                 {"expert_used_count", 2},
-                                                {"expert_feed_forward_length", 32},
-                                                {"expert_gating_func", 2}});
+                                                {"expert_feed_forward_length", 32}});
+    if (!is_glm) writer.integer("deepseek2.expert_gating_func", 2);
     writer.string("tokenizer.ggml.pre", is_glm ? "glm4" : "deepseek-v3");
     writer.tensor("token_embd.weight", {64, 32}, kAbsentType, 0);
     const auto config = config_of(writer);
     REQUIRE_MESSAGE(config.ok(), config.error().message);
     CHECK(config.value().architecture->name ==
           (is_glm ? "Glm4MoeLiteForCausalLM" : "DeepseekV3ForCausalLM"));
+  }
+}
+
+TEST_CASE("Gemma 4's answers end at its own marks, whatever their types") {
+  for (const std::string model : {"gemma4", "llama"}) {
+    GgufWriter writer = gemma4_e4b(divisors_of(64), std::vector<uint32_t>(42, 10240));
+    writer.string("tokenizer.ggml.model", model);
+    writer.strings("tokenizer.ggml.tokens", {"<pad>", "<eos>", "a", "<turn|>", "<|tool_response>"});
+    std::string types;
+    for (const int32_t type : {3, 1, 1, 3, 4}) types += GgufWriter::raw(type);
+    writer.array("tokenizer.ggml.token_type", GgufWriter::kInt32, 5, types);
+    writer.array("tokenizer.ggml.eos_token_ids", GgufWriter::kUint32, 1, array_of({2}));
+    const std::string file = writer.file(256);
+    const auto parsed = GgufModel::parse(std::as_bytes(std::span(file)));
+    const Json json = parse_json(gguf_config(parsed.value()).value()).value();
+    const JsonArray expected = model == "gemma4" ? JsonArray{1, 2, 3, 4} : JsonArray{2};
+    CHECK(*find(json, "eos_token_id") == expected);
   }
 }

@@ -31,7 +31,8 @@ struct GgufCase {
   bool has_delta = false;      // Qwen's recurrent models
   bool joins_inputs = false;   // of the delta rule, as older files
   bool is_gemma = false;
-  bool is_glm = false;         // under DeepSeek's architecture
+  bool is_glm = false;  // under DeepSeek's architecture
+  bool lacks_indexer_types = false;
   bool joins_experts = false;  // gate and up in one stack
   bool has_draft = false;      // the layer that predicts a further token
   // To which it is rounded, if not in turn: with others two experts of a token score so nearly
@@ -174,7 +175,8 @@ class GgufMetadataWriter {
       file_.number(key("expert_weights_scale"), real(config_, "routed_scaling_factor"));
       file_.boolean(key("expert_weights_norm"), find(config_, "norm_topk_prob")->as_bool());
     }
-    if (const Json* types = find(config_, "indexer_types")) {
+    const Json* types = find(config_, "indexer_types");
+    if (types != nullptr && !case_.lacks_indexer_types) {
       std::string marks;
       for (const Json& type : types->get_array()) {
         marks += static_cast<char>(type.get_string() == "full");

@@ -209,7 +209,7 @@ TEST_CASE("GGUF's vocabulary with marked spaces gives the tokens of its tokenize
   for (const std::string& merge : merges) pairs.emplace_back(merge);
   for (const int id : {0, 1, 2, 3, static_cast<int>(tokens.size()) - 1}) {
     added.push_back(
-        JsonObject{{"id", id}, {"content", tokens[static_cast<size_t>(id)]}, {"special", id < 4}});
+        JsonObject{{"id", id}, {"content", tokens[static_cast<size_t>(id)]}, {"special", true}});
   }
   const Json json = JsonObject{
       {"normalizer",
@@ -240,7 +240,13 @@ TEST_CASE("GGUF's vocabulary with marked spaces gives the tokens of its tokenize
           reference->decode(reference->encode(text, {})).value());
   }
   CHECK(tokenizer->encode("ab ab", {}) == Ids{266, 267});
-  CHECK(tokenizer->bos_id() == 2);
+  // Declared as ordinary, but a mark of the model's own.
+  const auto mark = static_cast<int32_t>(tokens.size()) - 1;
+  CHECK(tokenizer->is_special(mark));
+  CHECK(tokenizer->encode("<|\"|>", {.parse_special = true}) == Ids{mark});
+  CHECK(tokenizer->encode("<|\"|>", {}) != Ids{mark});
+  writer.boolean("tokenizer.ggml.add_bos_token", false);
+  CHECK(must(read_gguf(writer))->bos_id() == 2);
 }
 
 TEST_CASE("GGUF's WordPiece and unigram vocabularies are read, others are named") {

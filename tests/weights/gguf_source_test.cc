@@ -481,6 +481,15 @@ TEST_CASE("rates and decays of Qwen3-Next are found in one matrix") {
   CHECK(source->has(kDelta + "in_proj_ba.weight"));
 }
 
+TEST_CASE("blocks that a file cannot have are refused before names are counted from them") {
+  GgufWriter writer = writer_of("qwen3");
+  writer.value("qwen3.block_count", GgufWriter::kInt64, GgufWriter::raw(INT64_MIN));
+  writer.integer("qwen3.nextn_predict_layers", 1);
+  const std::string file = writer.file();
+  CHECK(source_of(file).error().message ==
+        "-9223372036854775808 blocks, of which 1 predict further tokens, are not possible");
+}
+
 TEST_CASE("heads of a delta rule that a file cannot have are refused") {
   const auto refusal = [](GgufWriter writer) {
     const std::string file = writer.file();

@@ -86,6 +86,7 @@ class ConfigWriter {
   GgufFields fields_;
   JsonObject json_;
   int64_t layers_ = 0;
+  bool is_glm_flash_ = false;
 };
 
 Status ConfigWriter::copy(std::string_view to, std::string_view from) {
@@ -103,9 +104,9 @@ Status ConfigWriter::copy_if_there(std::string_view to, std::string_view from) {
 // tokenizer.
 Status ConfigWriter::write_architecture() {
   const auto pre = TRY(model_.metadata().string("tokenizer.ggml.pre"));
-  const bool is_glm = is(kDeepseek) && (pre == "glm4" || pre == "chatglm-bpe");
+  is_glm_flash_ = is(kDeepseek) && (pre == "glm4" || pre == "chatglm-bpe");
   json_["architectures"] =
-      JsonArray{Json(is_glm ? "Glm4MoeLiteForCausalLM" : architecture_.hugging_face)};
+      JsonArray{Json(is_glm_flash_ ? "Glm4MoeLiteForCausalLM" : architecture_.hugging_face)};
   return Ok{};
 }
 
@@ -186,17 +187,22 @@ Status ConfigWriter::write_latent() {
   return is(kGlmDsa) ? write_indexer() : Ok{};
 }
 
-// GLM-5.2's files without the list are refused by the tensors that layers lack.
+// Files of GLM 5.2 from before the list tell the layers by their tensors.
 Status ConfigWriter::write_indexer() {
   TRY(copy("index_n_heads", "attention.indexer.head_count"));
   TRY(copy("index_head_dim", "attention.indexer.key_length"));
   TRY(copy("index_topk", "attention.indexer.top_k"));
   constexpr std::string_view kTypes = "attention.indexer.types";
-  if (model_.metadata().find(architecture_key(kTypes)) == nullptr) return Ok{};
-  JsonArray types;
-  for (const bool is_full : TRY(fields_.layer_pattern(kTypes, layers_, 0))) {
-    types.push_back(is_full ? "full" : "shared");
+  std::vector<bool> are_full;
+  if (model_.metadata().find(architecture_key(kTypes)) != nullptr) {
+    are_full = TRY(fields_.layer_pattern(kTypes, layers_, 0));
+  } else {
+    for (int64_t layer = 0; layer < layers_; ++layer) {
+      are_full.push_back(has_tensor(fmt::format("blk.{}.indexer.proj.weight", layer)));
+    }
   }
+  JsonArray types;
+  for (const bool is_full : are_full) types.push_back(is_full ? "full" : "shared");
   json_["indexer_types"] = std::move(types);
   return Ok{};
 }
@@ -252,8 +258,9 @@ Status ConfigWriter::write_expert_groups(int64_t count) {
 }
 
 Status ConfigWriter::check_gating() {
-  const int64_t otherwise =
-      is(kGlm4Moe) || is(kGlmDsa) || is(kMiniMax) ? kGatingSigmoid : kGatingSoftmax;
+  // The first files of GLM 4.7 Flash lack the key, too.
+  const bool is_sigmoid_without = is(kGlm4Moe) || is(kGlmDsa) || is_glm_flash_ || is(kMiniMax);
+  const int64_t otherwise = is_sigmoid_without ? kGatingSigmoid : kGatingSoftmax;
   const int64_t gating = TRY(fields_.integer("expert_gating_func")).value_or(otherwise);
   const bool is_sigmoid = is(kGlm4Moe) || has_latent() || is(kMiniMax);
   const bool is_known = gating == (is_sigmoid ? kGatingSigmoid : kGatingSoftmax);

@@ -58,7 +58,7 @@ Result<double> turning_part(const GgufModel& model) {
     float divisor = 0;
     std::memcpy(&divisor, tensor->bytes.data() + pair * sizeof(float), sizeof(float));
     const bool turns = divisor == 1;
-    if ((!turns && divisor < 1e20f) || (turns && turning < pair)) {
+    if ((!turns && !(divisor >= 1e20f)) || (turns && turning < pair)) {
       return unsupported(
           fmt::format("rope_freqs.weight divides the frequency of pair {} by {}: only 1 for the "
                       "first pairs, and then 1e30, is supported",

@@ -1,4 +1,5 @@
 // The tokenizer of a GGUF file: the keys tokenizer.ggml.*, as llama.cpp reads them.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -130,9 +131,20 @@ TokenizerResult read_byte_level(const GgufFile& file, const GgufTokens& tokens,
   return std::shared_ptr<const Tokenizer>(std::make_shared<PipelineTokenizer>(std::move(parts)));
 }
 
+// llama.cpp's converter declares these ordinary, so that they are printed; typed by a user they
+// must not become what they are to the model.
+constexpr std::string_view kGemmaMarks[] = {"<|channel>",   "<channel|>",       "<|tool_call>",
+                                            "<tool_call|>", "<|tool_response>", "<tool_response|>",
+                                            "<|\"|>"};
+
 // Gemma 4: merges in the order of their list over texts in which spaces are marked, and a byte's
 // token for a character that the vocabulary lacks.
-TokenizerResult read_marked(const GgufFile& file, const GgufTokens& tokens) {
+TokenizerResult read_marked(const GgufFile& file, GgufTokens tokens) {
+  for (size_t id = 0; id < tokens.types.size(); ++id) {
+    const bool is_mark = std::find(std::begin(kGemmaMarks), std::end(kGemmaMarks),
+                                   tokens.texts[id]) != std::end(kGemmaMarks);
+    if (is_mark) tokens.types[id] = static_cast<int64_t>(PieceType::kControl);
+  }
   auto vocabulary = std::make_shared<Vocabulary>(tokens.texts.size());
   PipelineParts parts;
   set_added_tokens(TRY(add_tokens(tokens, false, *vocabulary)), parts);
@@ -145,7 +157,7 @@ TokenizerResult read_marked(const GgufFile& file, const GgufTokens& tokens) {
   parts.vocabulary = std::move(vocabulary);
   parts.normalizer = Normalizer({Replacement{" ", std::string(kGgufSpaceMark)}});
   parts.decoder = Decoder::sentence_piece(false);
-  if (tokens.adds_bos.value_or(true)) parts.bos_id = tokens.bos_id;
+  parts.bos_id = tokens.bos_id;  // some files say that none is added, but the model needs it
   return std::shared_ptr<const Tokenizer>(std::make_shared<PipelineTokenizer>(std::move(parts)));
 }
 

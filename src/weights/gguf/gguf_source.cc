@@ -104,7 +104,14 @@ Status GgufSource::prepare() {
   has_named_scales_ = architecture.has_named_scales;
   const std::string name(architecture.name);
   const int64_t blocks = TRY(model_.metadata().integer(name + ".block_count")).value_or(0);
-  layers_ = blocks - TRY(model_.metadata().integer(name + ".nextn_predict_layers")).value_or(0);
+  const int64_t predicting =
+      TRY(model_.metadata().integer(name + ".nextn_predict_layers")).value_or(0);
+  if (blocks < 0 || blocks > INT32_MAX || predicting < 0 || predicting > blocks) {
+    return Error{ErrorCode::kCorrupt, std::to_string(blocks) + " blocks, of which " +
+                                          std::to_string(predicting) +
+                                          " predict further tokens, are not possible"};
+  }
+  layers_ = blocks - predicting;
   return Ok{};
 }
 
