@@ -62,6 +62,7 @@ constexpr GgufCase kCases[] = {
      .splits_latent = true,
      .is_glm = true,
      .types = {8, 2}},
+    {.name = "deepseekv32-bf16", .architecture = "deepseek32", .splits_latent = true},
     {.name = "glmdsa-bf16", .architecture = "glm-dsa", .splits_latent = true},
     {.name = "glmdsa-shared-bf16", .architecture = "glm-dsa", .splits_latent = true},
     {.name = "glmdsa-shared-bf16",

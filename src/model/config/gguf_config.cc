@@ -24,7 +24,8 @@ namespace {
 constexpr std::string_view kDeepseek = "deepseek2", kGptOss = "gpt-oss", kGlm4Moe = "glm4moe",
                            kQwen3Moe = "qwen3moe", kLlama = "llama", kMistral = "mistral3",
                            kMiniMax = "minimax-m2", kQwen3Next = "qwen3next", kQwen35 = "qwen35",
-                           kQwen35Moe = "qwen35moe", kGemma = "gemma4", kGlmDsa = "glm-dsa";
+                           kQwen35Moe = "qwen35moe", kGemma = "gemma4", kGlmDsa = "glm-dsa",
+                           kDeepseek32 = "deepseek32";
 
 // The values of "<architecture>.expert_gating_func".
 constexpr int64_t kGatingSoftmax = 1, kGatingSigmoid = 2;
@@ -54,7 +55,8 @@ class ConfigWriter {
 
  private:
   bool is(std::string_view name) const { return architecture_.name == name; }
-  bool has_latent() const { return is(kDeepseek) || is(kGlmDsa); }
+  bool has_index() const { return is(kGlmDsa) || is(kDeepseek32); }
+  bool has_latent() const { return is(kDeepseek) || has_index(); }
   bool is_recurrent() const { return is(kQwen3Next) || is(kQwen35) || is(kQwen35Moe); }
   bool is_qwen_of_experts() const { return is(kQwen3Moe) || is(kQwen3Next) || is(kQwen35Moe); }
   bool has_tensor(std::string_view name) const { return model_.tensor(name) != nullptr; }
@@ -184,7 +186,7 @@ Status ConfigWriter::write_latent() {
   TRY(copy("v_head_dim", is_absorbed ? "attention.value_length_mla" : "attention.value_length"));
   json_["qk_nope_head_dim"] = key - rotated;
   json_["num_key_value_heads"] = json_["num_attention_heads"];
-  return is(kGlmDsa) ? write_indexer() : Ok{};
+  return has_index() ? write_indexer() : Ok{};
 }
 
 // Files of GLM 5.2 from before the list tell the layers by their tensors.
@@ -332,9 +334,9 @@ Result<JsonObject> ConfigWriter::yarn() {
   double multiplier = TRY(fields_.number("rope.scaling.yarn_log_multiplier")).value_or(0);
   // DeepSeek's files contain a tenth of mscale_all_dim; mscale, which they lack, is always equal to
   // it; for others mscale is 1. https://github.com/ggml-org/llama.cpp/pull/17945
-  if (is(kDeepseek)) multiplier = std::round(multiplier * 1e7) / 1e6;
+  if (has_latent()) multiplier = std::round(multiplier * 1e7) / 1e6;
   if (multiplier != 0) {
-    scaling["mscale"] = is(kDeepseek) ? multiplier : 1.0;
+    scaling["mscale"] = has_latent() ? multiplier : 1.0;
     scaling["mscale_all_dim"] = multiplier;
   }
   return scaling;

@@ -13,6 +13,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "qwen3", .hugging_face = "Qwen3ForCausalLM"},
     {.name = "qwen3moe", .hugging_face = "Qwen3MoeForCausalLM"},
     {.name = "deepseek2", .hugging_face = "DeepseekV3ForCausalLM"},
+    {.name = "deepseek32", .hugging_face = "DeepseekV32ForCausalLM"},
     {.name = "gpt-oss", .hugging_face = "GptOssForCausalLM"},
     {.name = "glm4moe", .hugging_face = "Glm4MoeForCausalLM"},
     {.name = "glm-dsa", .hugging_face = "GlmMoeDsaForCausalLM"},
