@@ -247,6 +247,9 @@ Status check_stored_matrix(const StoredMatrix& matrix) {
   if (matrix.row_group != 1 && matrix.format != StoredFormat::kFp8) {
     return unsupported("scales of several rows are supported for 8-bit floats only");
   }
+  if (!matrix.groups.empty() && matrix.format != StoredFormat::kGptq) {
+    return corrupt("only GPTQ has the groups of columns in a list");
+  }
   TRY(check_column_map(matrix));
   const size_t rows = TRY(stored_row_count(matrix));
   return check_by_format(matrix, rows);

@@ -320,6 +320,11 @@ TEST_CASE("an impossible matrix is refused") {
   broken.row_map = std::span(beyond).first(3);
   CHECK(code_of_refusal(broken) == ErrorCode::kCorrupt);
 
+  const std::vector<int32_t> few_groups(3);
+  broken = affine.matrix;
+  broken.groups = std::as_bytes(std::span(few_groups));
+  CHECK(code_of_refusal(broken) == ErrorCode::kCorrupt);
+
   const std::vector<int32_t> swapped = {1, 0}, far = {1, 2};
   broken = affine.matrix;
   broken.column_map = swapped;
