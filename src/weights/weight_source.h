@@ -34,8 +34,8 @@ struct MatrixRequest {
 };
 
 struct StoredVector {
-  DType dtype = DType::kF32;         // a float, or an integer for a table of expert numbers
-  std::span<const std::byte> bytes;  // `size` elements; need not be aligned
+  DType dtype = DType::kF32;          // a float, or an integer for a table of expert numbers
+  std::span<const std::byte> bytes;   // `size` elements; need not be aligned
   bool is_minus_exponential = false;  // each is -exp(x) of the x that the name means
 };
 
