@@ -39,13 +39,14 @@ bool is_one_of(std::span<const std::string_view> known, std::string_view text) {
 
 Result<std::vector<int64_t>> gguf_end_tokens(const GgufFile& file) {
   std::set<int64_t> ends;
+  const auto add = [&ends](int64_t id) {
+    if (id >= 0 && id <= INT32_MAX) ends.insert(id);
+  };
   for (const char* key : kKeys) {
     const auto id = TRY(file.integer(key));
-    if (id && *id >= 0 && *id <= INT32_MAX) ends.insert(*id);
+    if (id) add(*id);
   }
-  for (const int64_t id : TRY(file.integers("tokenizer.ggml.eos_token_ids"))) {
-    if (id >= 0 && id <= INT32_MAX) ends.insert(id);
-  }
+  for (const int64_t id : TRY(file.integers("tokenizer.ggml.eos_token_ids"))) add(id);
   const auto texts = TRY(file.strings("tokenizer.ggml.tokens"));
   const auto types = TRY(file.integers("tokenizer.ggml.token_type"));
   const bool is_gemma = TRY(file.string("tokenizer.ggml.model")) == "gemma4";

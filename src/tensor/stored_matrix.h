@@ -61,7 +61,7 @@ struct StoredMatrix {
   // (rows), or empty: row r of the matrix is stored as row row_map[r]. Must outlive the matrix.
   std::span<const int32_t> row_map;
   // (columns / column_group), or empty: group g of the columns is stored as group column_map[g].
-  // Only for kPlain and kGguf, and there groups are whole runs of 32 columns. Must outlive the
+  // Only for kPlain and kGguf; groups of blocks are whole runs of 32 columns. Must outlive the
   // matrix.
   std::span<const int32_t> column_map;
   int column_group = 0;

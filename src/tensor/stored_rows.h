@@ -10,9 +10,8 @@
 
 namespace lockstep {
 
-// Columns [column_begin, column_begin + out.size()) of row `row`, before row_map
-// and column_map. The matrix must
-// have passed check_stored_matrix(); row and columns must be inside it.
+// Columns [column_begin, column_begin + out.size()) of row `row`, before row_map and
+// column_map. The matrix must have passed check_stored_matrix(); row and columns must be inside it.
 void dequantise_row(const StoredMatrix& matrix, int row, int column_begin, std::span<float> out);
 
 // The zero point, including GPTQ's bias (so at most 256); only if the matrix has zero points.

@@ -28,16 +28,22 @@ struct GgufCase {
   bool splits_latent = false;   // attn_k_b and attn_v_b instead of attn_kv_b
   bool is_gpt_oss = false;
   bool has_post_norm = false;  // post_attention_norm instead of ffn_norm
-  bool has_delta = false;      // Qwen's recurrent models
   bool joins_inputs = false;   // of the delta rule, as older files
-  bool is_gemma = false;
-  bool is_glm = false;  // under DeepSeek's architecture
+  bool is_glm = false;         // under DeepSeek's architecture
   bool lacks_indexer_types = false;
   bool joins_experts = false;  // gate and up in one stack
   bool has_draft = false;      // the layer that predicts a further token
   // To which it is rounded, if not in turn: with others two experts of a token score so nearly
   // alike that activations in 8 bits change the choice.
   std::array<uint32_t, 2> types{};
+
+  bool is_gemma() const { return std::string_view(architecture) == "gemma4"; }
+  // Qwen's recurrent models.
+  bool has_delta() const {
+    const std::string_view name = architecture;
+    return name == "qwen3next" || name.starts_with("qwen35");
+  }
+  bool has_post_attention_norm() const { return has_post_norm || has_delta() || is_gemma(); }
 };
 
 // How matrices are stored: unchanged, rounded to a type, or in F32 with the values that rounding
@@ -162,7 +168,7 @@ class GgufMetadataWriter {
     }
     file_.number(key("attention.layer_norm_rms_epsilon"), real(config_, "rms_norm_eps"));
     if (case_.is_glm) file_.string("tokenizer.ggml.pre", "glm4");
-    if (case_.is_gemma) return GgufGemmaMetadata(file_, config_).write();
+    if (case_.is_gemma()) return GgufGemmaMetadata(file_, config_).write();
     const Json* rope = find(config_, "rope_parameters");
     file_.number(key("rope.freq_base"), real(rope != nullptr ? *rope : config_, "rope_theta"));
     if (number(config_, "kv_lora_rank")) {
@@ -209,8 +215,8 @@ class GgufMetadataWriter {
   }
   // Gemma's depend on a layer's kind, a latent has its own lengths.
   bool has_other_form(std::string_view name) const {
-    if (name == "head_dim") return case_.is_gemma || number(config_, "kv_lora_rank").has_value();
-    return case_.is_gemma && name == "intermediate_size";
+    if (name == "head_dim") return case_.is_gemma() || number(config_, "kv_lora_rank").has_value();
+    return case_.is_gemma() && name == "intermediate_size";
   }
   static float real(const Json& object, std::string_view name) {
     return static_cast<float>(number(object, name).value());
@@ -334,7 +340,7 @@ class GgufConverter {
     if (name.starts_with("model.layers.")) name.replace(0, std::strlen("model.layers."), "blk.");
     if (const size_t at = name.find("post_attention_layernorm"); at != std::string::npos) {
       return name.substr(0, at) +
-             (case_.has_post_norm ? "post_attention_norm.weight" : "ffn_norm.weight");
+             (case_.has_post_attention_norm() ? "post_attention_norm.weight" : "ffn_norm.weight");
     }
     for (const GgufNamePair& pair : kGgufNames) {
       if (const size_t at = name.find(pair.hugging_face); at != std::string::npos) {
@@ -346,7 +352,7 @@ class GgufConverter {
   }
   // Qwen's recurrent models multiply by their norms' weights and 1.
   std::string widened(const TensorView& tensor) const {
-    const bool is_raised = case_.has_delta && tensor.name.find("norm") != std::string::npos;
+    const bool is_raised = case_.has_delta() && tensor.name.find("norm") != std::string::npos;
     std::string bytes;
     for (size_t i = 0; i < tensor.bytes.size() / dtype_bytes(tensor.dtype); ++i) {
       const float value = load_element(tensor.bytes.data(), tensor.dtype, i);

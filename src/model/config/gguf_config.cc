@@ -60,14 +60,12 @@ class ConfigWriter {
   bool is_recurrent() const { return is(kQwen3Next) || is(kQwen35) || is(kQwen35Moe); }
   bool is_qwen_of_experts() const { return is(kQwen3Moe) || is(kQwen3Next) || is(kQwen35Moe); }
   bool has_tensor(std::string_view name) const { return model_.tensor(name) != nullptr; }
-  std::string architecture_key(std::string_view name) const {
-    return std::string(architecture_.name) + "." + std::string(name);
-  }
   Status copy(std::string_view to, std::string_view from);
   Status copy_if_there(std::string_view to, std::string_view from);
 
   Status write_architecture();
   Status write_sizes();
+  Status write_width();
   Status write_attention();
   Status write_latent();
   Status write_indexer();
@@ -125,14 +123,7 @@ Status ConfigWriter::write_sizes() {
   if (predicting > 0) json_["num_nextn_predict_layers"] = predicting;
   TRY(copy("hidden_size", "embedding_length"));
   TRY(copy("max_position_embeddings", "context_length"));
-  // In Hugging Face's gpt-oss and MiniMax M2 it is an expert's; Qwen's models of experts have no
-  // dense layers that would use it.
-  const int64_t dense = is(kGemma) ? 0 : TRY(fields_.integer("feed_forward_length")).value_or(0);
-  const bool is_of_experts = is(kGptOss) || is(kMiniMax) || (is_qwen_of_experts() && dense == 0);
-  if (!is(kGemma)) {
-    TRY(copy("intermediate_size",
-             is_of_experts ? "expert_feed_forward_length" : "feed_forward_length"));
-  }
+  if (!is(kGemma)) TRY(write_width());
   const auto epsilon = TRY(fields_.number("attention.layer_norm_rms_epsilon"));
   if (!epsilon) return fields_.missing("attention.layer_norm_rms_epsilon");
   json_["rms_norm_eps"] = *epsilon;
@@ -143,6 +134,15 @@ Status ConfigWriter::write_sizes() {
   json_["vocab_size"] = embedding->dimensions[1];
   json_["tie_word_embeddings"] = !has_tensor("output.weight");
   return Ok{};
+}
+
+// In Hugging Face's gpt-oss and MiniMax M2 it is an expert's; Qwen's models of experts have no
+// dense layers that would use it.
+Status ConfigWriter::write_width() {
+  const int64_t dense = TRY(fields_.integer("feed_forward_length")).value_or(0);
+  const bool is_of_experts = is(kGptOss) || is(kMiniMax) || (is_qwen_of_experts() && dense == 0);
+  return copy("intermediate_size",
+              is_of_experts ? "expert_feed_forward_length" : "feed_forward_length");
 }
 
 Status ConfigWriter::write_attention() {
@@ -196,16 +196,14 @@ Status ConfigWriter::write_indexer() {
   TRY(copy("index_topk", "attention.indexer.top_k"));
   constexpr std::string_view kTypes = "attention.indexer.types";
   std::vector<bool> are_full;
-  if (model_.metadata().find(architecture_key(kTypes)) != nullptr) {
+  if (fields_.has(kTypes)) {
     are_full = TRY(fields_.layer_pattern(kTypes, layers_, 0));
   } else {
     for (int64_t layer = 0; layer < layers_; ++layer) {
       are_full.push_back(has_tensor(fmt::format("blk.{}.indexer.proj.weight", layer)));
     }
   }
-  JsonArray types;
-  for (const bool is_full : are_full) types.push_back(is_full ? "full" : "shared");
-  json_["indexer_types"] = std::move(types);
+  json_["indexer_types"] = words_of(are_full, "full", "shared");
   return Ok{};
 }
 
@@ -293,13 +291,9 @@ Status ConfigWriter::write_recurrent() {
   // Older files have the inputs in one matrix, as Hugging Face's have.
   if (is(kQwen3Next)) json_["linear_groups_inputs"] = has_tensor("blk.0.ssm_in.weight");
   constexpr std::string_view kMarks = "attention.recurrent_layers";
-  const bool is_listed = model_.metadata().find(architecture_key(kMarks)) != nullptr;
-  JsonArray types;
-  for (const bool is_recurrent :
-       TRY(fields_.layer_pattern(is_listed ? kMarks : "full_attention_interval", layers_, 4))) {
-    types.push_back(is_recurrent ? "linear_attention" : "full_attention");
-  }
-  json_["layer_types"] = std::move(types);
+  const auto recurrent = TRY(
+      fields_.layer_pattern(fields_.has(kMarks) ? kMarks : "full_attention_interval", layers_, 4));
+  json_["layer_types"] = words_of(recurrent, "linear_attention", "full_attention");
   return Ok{};
 }
 
@@ -369,11 +363,7 @@ Status ConfigWriter::write_windows() {
   json_["sliding_window"] = window;
   const auto windowed =
       TRY(fields_.layer_pattern("attention.sliding_window_pattern", layers_, is(kGptOss) ? 2 : 0));
-  JsonArray types;
-  for (const bool is_windowed : windowed) {
-    types.push_back(is_windowed ? "sliding_attention" : "full_attention");
-  }
-  json_["layer_types"] = std::move(types);
+  json_["layer_types"] = words_of(windowed, "sliding_attention", "full_attention");
   return Ok{};
 }
 

@@ -118,4 +118,11 @@ Result<std::vector<bool>> GgufFields::layer_pattern(std::string_view name, int64
   return marks;
 }
 
+JsonArray words_of(const std::vector<bool>& marks, std::string_view marked,
+                   std::string_view unmarked) {
+  JsonArray words;
+  for (const bool is_marked : marks) words.emplace_back(is_marked ? marked : unmarked);
+  return words;
+}
+
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "gguf/gguf_model.h"
+#include "json/json.h"
 
 namespace lockstep {
 
@@ -32,6 +33,7 @@ class GgufFields {
   Result<std::vector<bool>> layer_pattern(std::string_view name, int64_t layers,
                                           int64_t otherwise) const;
   Error missing(std::string_view name) const;
+  bool has(std::string_view name) const { return file_.find(key(name)) != nullptr; }
 
  private:
   std::string key(std::string_view name) const;
@@ -39,5 +41,9 @@ class GgufFields {
   const GgufFile& file_;
   std::string architecture_;
 };
+
+// A list of config.json: one of two words for each layer.
+JsonArray words_of(const std::vector<bool>& marks, std::string_view marked,
+                   std::string_view unmarked);
 
 }  // namespace lockstep

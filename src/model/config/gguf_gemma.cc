@@ -114,11 +114,7 @@ Status write_experts(const GgufFields& fields, JsonObject& json) {
 Status write_gemma(const GgufModel& model, const GgufFields& fields, int64_t layers,
                    JsonObject& json) {
   const Marks windowed = TRY(fields.layer_pattern("attention.sliding_window_pattern", layers, 6));
-  JsonArray types;
-  for (const bool has_window : windowed) {
-    types.push_back(has_window ? "sliding_attention" : "full_attention");
-  }
-  json["layer_types"] = std::move(types);
+  json["layer_types"] = words_of(windowed, "sliding_attention", "full_attention");
   json["sliding_window"] = TRY(fields.required_integer("attention.sliding_window"));
   json["hidden_activation"] = "gelu_pytorch_tanh";
   json["hidden_size_per_layer_input"] =

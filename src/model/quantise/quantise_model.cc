@@ -144,7 +144,7 @@ class ModelWriter {
     const StoredVector stored =
         TRY(source_.vector(module.parts[part], module.stack_index(part), module.rows));
     const PlannedTensor& tensor = plan_.tensors[module.first_tensor];
-    if (stored.is_minus_exponential) return keeps_rates(module.parts[part]);
+    LOCKSTEP_CHECK(!stored.is_minus_exponential);  // GGUF files are refused
     if (stored.dtype != tensor.dtype) return mixed_types(module.parts[part]);
     return writer_.write(module.first_tensor, part * stored.bytes.size(), stored.bytes);
   }
@@ -166,7 +166,7 @@ class ModelWriter {
   Status write_kept(const PlannedModule& module, size_t part, const StoredMatrix& stored) {
     const PlannedTensor& tensor = plan_.tensors[module.first_tensor];
     if (stored.scale_type != tensor.dtype) return mixed_types(module.parts[part]);
-    if (!stored.column_map.empty()) return keeps_rates(module.parts[part]);
+    LOCKSTEP_CHECK(stored.column_map.empty());
     const size_t row_bytes = static_cast<size_t>(module.columns) * dtype_bytes(tensor.dtype);
     uint64_t offset = part * static_cast<uint64_t>(module.rows) * row_bytes;
     for (int row = 0; row < module.rows; ++row) {
@@ -178,11 +178,6 @@ class ModelWriter {
     return Ok{};
   }
 
-  static Error keeps_rates(const std::string& name) {
-    return {ErrorCode::kUnsupported, "the tensor " + name +
-                                         " has another form in GGUF files of this architecture: "
-                                         "quantise the published folder instead"};
-  }
   static Error mixed_types(const std::string& name) {
     return {ErrorCode::kUnsupported,
             "the tensor " + name + " does not have the type of the first tensor in its stack"};

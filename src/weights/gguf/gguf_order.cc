@@ -4,8 +4,6 @@
 
 #include <cstring>
 
-#include "tensor/ggml_blocks.h"
-
 namespace lockstep {
 namespace {
 
@@ -18,7 +16,6 @@ constexpr std::string_view kDecayName = ".linear_attn.in_proj_a.weight";
 // Rows of one, and vectors, of the value heads.
 constexpr std::string_view kHeadRows[] = {".ssm_alpha.weight", ".ssm_beta.weight"};
 constexpr std::string_view kHeadVectors[] = {".ssm_a", ".ssm_dt.bias"};
-constexpr std::string_view kConvolutionEnding = ".ssm_conv1d.weight";
 // Published models have at most 64 heads of 128.
 constexpr int64_t kDeltaSizeMax = 4096;
 
@@ -85,11 +82,11 @@ std::string_view ending_of(std::string_view name) {
 }
 
 // Rates or decays, of which each has half of the rows of ssm_ba.
-std::string_view name_ending(std::string_view name) {
+std::string_view rate_or_decay(std::string_view name) {
   return name.ends_with(kRateName) ? kRateName : kDecayName;
 }
 bool is_part_of_joined(std::string_view name, const GgufTensor& tensor) {
-  return tensor.name.ends_with(kJoinedEnding) && name.ends_with(name_ending(name));
+  return tensor.name.ends_with(kJoinedEnding) && name.ends_with(rate_or_decay(name));
 }
 
 uint64_t rows_in(const GgufTensor& tensor) {
@@ -202,7 +199,7 @@ Status GgufOrder::add_tiled(const GgufTensor& tensor, const Delta& delta) {
   if (ending == kInputEnding) return add_rows(delta.value_dim, before);
   if (ending == kGateEnding) return add_rows(delta.value_dim, 0);
   if (ends_with_any(ending, kHeadRows)) return add_rows(1, 0);
-  if (ending == kConvolutionEnding) {
+  if (ending == kGgufConvolutionEnding) {
     TRY(check_rows(tensor, rows_in(tensor), delta.channels()));
     return copy_in_order(tensor, rows_of_heads(value_heads_, delta.value_dim, before));
   }
@@ -245,7 +242,7 @@ std::span<const int32_t> GgufOrder::rows_of(std::string_view name, const GgufTen
     return found == interleaved_.end() ? std::span<const int32_t>() : found->second;
   }
   const auto found =
-      rows_.find(is_part_of_joined(name, tensor) ? name_ending(name) : ending_of(tensor.name));
+      rows_.find(is_part_of_joined(name, tensor) ? rate_or_decay(name) : ending_of(tensor.name));
   return found == rows_.end() ? std::span<const int32_t>() : found->second;
 }
 

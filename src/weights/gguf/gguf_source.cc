@@ -16,7 +16,6 @@ namespace {
 
 // The logarithms of rates of decay, of which files have minus the rates.
 constexpr std::string_view kLogarithmEnding = ".A_log";
-constexpr std::string_view kTapsEnding = ".ssm_conv1d.weight";
 
 // Nullopt for quantised tensors and for types that lockstep does not compute with.
 std::optional<DType> plain_type(uint32_t type_id) {
@@ -64,7 +63,8 @@ Status check_shape(const GgufTensor& tensor, const std::vector<uint64_t>& wanted
 
 // A convolution has a row of taps for each channel.
 std::vector<uint64_t> shape_of_vector(const GgufTensor& tensor, uint64_t size) {
-  const bool has_taps = tensor.name.ends_with(kTapsEnding) && tensor.dimensions.size() == 2;
+  const bool has_taps =
+      tensor.name.ends_with(kGgufConvolutionEnding) && tensor.dimensions.size() == 2;
   const uint64_t taps = has_taps ? tensor.dimensions[0] : 0;
   if (taps == 0 || size % taps != 0) return {size};
   return {taps, size / taps};
