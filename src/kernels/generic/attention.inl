@@ -289,7 +289,8 @@ void attend_heads(const AttentionArgs& args, const float* query, const float* si
     const bool is_first = begin == first_page;
     const std::byte* next_keys =
         rest > kPagePositions ? args.pages.keys + offset_of(begin + kPagePositions) : nullptr;
-    for (int head = 0; head < heads;) {
+    int head = 0;
+    while (head < heads) {
       const bool reads = head == 0;
       const float* q = query + static_cast<size_t>(head) * head_dim;
       float* out = output + static_cast<size_t>(head) * args.pages.value_dim;
