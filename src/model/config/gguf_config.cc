@@ -25,7 +25,7 @@ constexpr std::string_view kDeepseek = "deepseek2", kGptOss = "gpt-oss", kGlm4Mo
                            kQwen3Moe = "qwen3moe", kLlama = "llama", kMistral = "mistral3",
                            kMiniMax = "minimax-m2", kQwen3Next = "qwen3next", kQwen35 = "qwen35",
                            kQwen35Moe = "qwen35moe", kGemma = "gemma4", kGlmDsa = "glm-dsa",
-                           kDeepseek32 = "deepseek32";
+                           kDeepseek32 = "deepseek32", kKimiLinear = "kimi-linear";
 
 // The values of "<architecture>.expert_gating_func".
 constexpr int64_t kGatingSoftmax = 1, kGatingSigmoid = 2;
@@ -56,7 +56,7 @@ class ConfigWriter {
  private:
   bool is(std::string_view name) const { return architecture_.name == name; }
   bool has_index() const { return is(kGlmDsa) || is(kDeepseek32); }
-  bool has_latent() const { return is(kDeepseek) || has_index(); }
+  bool has_latent() const { return is(kDeepseek) || is(kKimiLinear) || has_index(); }
   bool is_recurrent() const { return is(kQwen3Next) || is(kQwen35) || is(kQwen35Moe); }
   bool is_qwen_of_experts() const { return is(kQwen3Moe) || is(kQwen3Next) || is(kQwen35Moe); }
   bool has_tensor(std::string_view name) const { return model_.tensor(name) != nullptr; }
@@ -74,6 +74,7 @@ class ConfigWriter {
   Status write_expert_groups(int64_t count);
   Status check_gating();
   Status write_recurrent();
+  Status write_kimi_linear();
   Status write_rope();
   Result<JsonObject> yarn();
   Status write_frequency_factors();
@@ -237,7 +238,8 @@ Status ConfigWriter::write_shared_experts() {
   TRY(copy_if_there("n_shared_experts", "expert_shared_count"));
   TRY(copy_if_there("first_k_dense_replace", "leading_dense_block_count"));
   TRY(write_expert_groups(TRY(fields_.required_integer("expert_count"))));
-  json_["norm_topk_prob"] = TRY(fields_.boolean("expert_weights_norm")).value_or(false);
+  // Kimi Linear's files have no such key.
+  json_["norm_topk_prob"] = TRY(fields_.boolean("expert_weights_norm")).value_or(is(kKimiLinear));
   const double scale = TRY(fields_.number("expert_weights_scale")).value_or(0);
   if (scale != 0) json_["routed_scaling_factor"] = scale;
   return Ok{};
@@ -277,6 +279,7 @@ Status ConfigWriter::check_gating() {
 // The names are those of another recurrence: a group is a key head, the rank of the time step is
 // the number of value heads.
 Status ConfigWriter::write_recurrent() {
+  if (is(kKimiLinear)) return write_kimi_linear();
   if (!is_recurrent()) return Ok{};
   TRY(copy("linear_num_key_heads", "ssm.group_count"));
   TRY(copy("linear_num_value_heads", "ssm.time_step_rank"));
@@ -294,6 +297,26 @@ Status ConfigWriter::write_recurrent() {
   const auto recurrent = TRY(
       fields_.layer_pattern(fields_.has(kMarks) ? kMarks : "full_attention_interval", layers_, 4));
   json_["layer_types"] = words_of(recurrent, "linear_attention", "full_attention");
+  return Ok{};
+}
+
+// A layer without heads of keys is recurrent.
+Status ConfigWriter::write_kimi_linear() {
+  if (has_tensor("blk.0.attn_gate.weight")) {
+    return unsupported("an output gate of full rank, blk.0.attn_gate.weight, is not supported");
+  }
+  const auto heads =
+      TRY(fields_.of_layers("attention.head_count_kv", static_cast<size_t>(layers_)));
+  JsonArray recurrent, full;
+  for (size_t layer = 0; layer < heads.size(); ++layer) {
+    (heads[layer] == 0 ? recurrent : full).push_back(static_cast<int64_t>(layer) + 1);
+  }
+  JsonObject linear{{"kda_layers", std::move(recurrent)}, {"full_attn_layers", std::move(full)}};
+  linear["num_heads"] = TRY(fields_.required_integer("attention.head_count"));
+  linear["head_dim"] = TRY(fields_.required_integer("kda.head_dim"));
+  linear["short_conv_kernel_size"] = TRY(fields_.required_integer("ssm.conv_kernel"));
+  json_["linear_attn_config"] = std::move(linear);
+  json_["mla_use_nope"] = true;
   return Ok{};
 }
 
