@@ -45,6 +45,15 @@ void check(const DraftOrders& drafts, int tokens) {
   }
 }
 
+void check(const std::vector<NextGuesses>& guesses, int tokens) {
+  int least = 0;
+  for (const NextGuesses& each : guesses) {
+    LOCKSTEP_CHECK(each.first_row >= least && each.rows > 0 && each.count >= 0);
+    least = each.first_row + each.rows;
+    LOCKSTEP_CHECK(least <= tokens);
+  }
+}
+
 void check(const Step& step, const BatchLimits& limits) {
   LOCKSTEP_CHECK(check_batch(step.batch, limits).ok());
   LOCKSTEP_CHECK(step.requests.size() == step.batch.outputs.size());
@@ -55,6 +64,7 @@ void check(const Step& step, const BatchLimits& limits) {
     LOCKSTEP_CHECK(order.slot >= 0 && order.setup.sampling.top_k >= 0);
   }
   check(step.drafts, step.batch.token_count());
+  check(step.next_guesses, step.batch.token_count());
   LOCKSTEP_CHECK(step.pages.saves.size() <= kPageSavesMax);
   LOCKSTEP_CHECK(step.pages.loads.size() <= kPageLoadsMax);
   for (const auto* orders : {&step.pages.saves, &step.pages.loads}) {
@@ -102,6 +112,9 @@ void look_at_result(std::span<const std::byte> message) {
     for (const TokenLogprob& one : choice.logprobs) sum = sum + one.logprob;
   }
   for (const float value : result.value().hidden) sum = sum + value;
+  for (const int32_t token : result.value().drafted.next) {
+    LOCKSTEP_CHECK(token >= -1 && token < kLimits.vocab_size);
+  }
 }
 
 }  // namespace

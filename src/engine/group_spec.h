@@ -33,7 +33,7 @@ struct GroupSpec {
   bool exact = false;        // activations stay float32 where weights are quantised
   std::optional<KvKind> kv;  // of keys and values; not set: see kv_of()
   int bits = 0;              // not 0: weights are quantised to this many bits while they are read
-  bool draft_layer = false;  // loaded, if the files have one, to guess tokens; with one stage only
+  bool draft_layer = false;  // loaded, if the files have one, to guess tokens
   std::filesystem::path draft_model{};  // guesses instead of the layer, the same; empty: none
 
   int size() const { return static_cast<int>(shares.size()); }

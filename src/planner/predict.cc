@@ -244,10 +244,10 @@ double tokens_per_s(const GroupView& group, const DecodeStep& step) {
 
 double drafted_tokens_per_s(const GroupView& group, int positions, double right) {
   const ModelConfig& config = group.facts.config;
-  if (!config.has_draft_layer() || group.stages.size() > 1) return 0;
-  const StageView& model = group.stages.front();
+  const bool is_pipeline = group.stages.size() > 1;
+  if (!config.has_draft_layer() || (is_pipeline && config.guesses_blocks())) return 0;
   // The draft layers by themselves, which have the embeddings and the head too.
-  StageView layer = model;
+  StageView layer = group.stages.back();
   layer.layers = {config.layers, config.end_with_draft(config.layers)};
   layer.class_layers.assign(layer.class_layers.size(), 0);
   for (int i = layer.layers.begin; i < layer.layers.end; ++i) {
@@ -258,15 +258,24 @@ double drafted_tokens_per_s(const GroupView& group, int positions, double right)
                   .outputs = tokens,
                   .state_reads = 1,
                   .positions = static_cast<double>(positions)};
-    return fed_stage_time(group, stage, fed).total();
+    return fed_stage_time(group, stage, fed);
+  };
+  const auto model_us = [&](int tokens) {
+    StepTime all;
+    for (const StageView& stage : group.stages) all.add(time(stage, tokens));
+    return all.total();
+  };
+  const auto layer_us = [&](int tokens) {
+    const StepTime own = time(layer, tokens);
+    return own.total() - own.hops;
   };
   const int block = config.draft_block ? config.draft_block->size : 0;
   const int most = block > 0 ? std::min(block, kLayerGuessesMax) : kLayerGuessesMax;
   double best = 0;
   for (int guesses = 0; guesses <= most; ++guesses) {
     const double passes = std::max(1, guesses);  // also without guesses it sees each token
-    const double drafting = block > 0 ? time(layer, block) : passes * time(layer, 1);
-    const double step_us = time(model, 1 + guesses) + drafting;
+    const double drafting = block > 0 ? layer_us(block) : passes * layer_us(1);
+    const double step_us = model_us(1 + guesses) + drafting;
     best = std::max(best, 1e6 * expected_tokens(guesses, right) / step_us);
   }
   return best;

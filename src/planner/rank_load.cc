@@ -97,7 +97,7 @@ Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank
     memory.packed_bytes += part.packed_bytes;
     memory.vector_bytes += part.vector_bytes;
   };
-  // A pipeline has no use for a draft layer (yet): it is counted all the same.
+  // A pipeline leaves out layers that guess blocks: they are counted all the same.
   for (int layer = layers.begin; layer < facts.config.end_with_draft(layers.end); ++layer) {
     add(load.classes[facts.class_of[static_cast<size_t>(layer)]]);
   }

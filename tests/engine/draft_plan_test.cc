@@ -25,6 +25,12 @@ SchedulerLimits drafting_limits(int states = 0, int block = 0) {
   return limits;
 }
 
+SchedulerLimits pipeline_limits(int stages, int states = 0) {
+  SchedulerLimits limits = drafting_limits(states);
+  limits.stages = stages;
+  return limits;
+}
+
 GenerateRequest request_of(std::vector<int32_t> prompt, int max_tokens, uint64_t seed) {
   GenerateRequest request{.prompt = std::move(prompt), .max_tokens = max_tokens};
   request.sampling.seed = seed;
@@ -42,14 +48,17 @@ FakeAnswer serial(const GenerateRequest& request, int states = 0) {
 
 TEST_CASE("a layer that is mostly right saves most steps, with and without recurrent layers") {
   const int states = states_needed(kFakeLimits.sequences_max);
-  for (const auto& [has, block] : {std::pair{0, 0}, std::pair{states, 0}, std::pair{0, 5}}) {
-    CAPTURE(has);
+  for (const SchedulerLimits& limits :
+       {drafting_limits(), drafting_limits(states), drafting_limits(0, 5), pipeline_limits(2),
+        pipeline_limits(4), pipeline_limits(2, states)}) {
+    CAPTURE(limits.states);
+    CAPTURE(limits.stages);
     const GenerateRequest request = request_of(fake_text(100, 5), 600, kRepeatingSeed);
-    FakeEngine engine(drafting_limits(has, block));
+    FakeEngine engine(limits);
     const int before = engine.pages.tokens_drafted;
     engine.submit(1, request);
     const int steps = engine.run();
-    CHECK(engine.answer(1).tokens == serial(request, has).tokens);
+    CHECK(engine.answer(1).tokens == serial(request, limits.states).tokens);
     CHECK(steps < 200);
     const DraftCounts counts = engine.scheduler.take_draft_counts();
     CHECK(counts.right > 450);
@@ -63,12 +72,14 @@ TEST_CASE("a layer that is mostly right saves most steps, with and without recur
 TEST_CASE("guesses of the layer stop where a request's tokens or the context end") {
   for (int max_tokens = 1; max_tokens < 40; ++max_tokens) {
     const GenerateRequest request = request_of({5, 6, 7}, max_tokens, kRepeatingSeed);
-    FakeEngine engine(drafting_limits());
-    CHECK(engine.ask(1, request).tokens == serial(request).tokens);
+    for (const SchedulerLimits& limits : {drafting_limits(), pipeline_limits(2)}) {
+      FakeEngine engine(limits);
+      CHECK(engine.ask(1, request).tokens == serial(request).tokens);
+    }
   }
   const GenerateRequest request = request_of(fake_text(50, 1), 100, kRepeatingSeed);
-  for (const int block : {0, 5, 16}) {
-    SchedulerLimits limits = drafting_limits(0, block);
+  for (SchedulerLimits limits : {drafting_limits(0), drafting_limits(0, 5), drafting_limits(0, 16),
+                                 pipeline_limits(2), pipeline_limits(3)}) {
     limits.context = 70;
     FakeEngine engine(limits);
     const FakeAnswer answer = engine.ask(1, request);
@@ -93,7 +104,8 @@ TEST_CASE("there are no guesses where batches are too small for the blocks of tw
 TEST_CASE("requests that come, share beginnings and are cancelled at any time keep their texts") {
   const int states = states_needed(kFakeLimits.sequences_max);
   for (const SchedulerLimits& kind :
-       {drafting_limits(), drafting_limits(states), drafting_limits(0, 5), model_limits()}) {
+       {drafting_limits(), drafting_limits(states), drafting_limits(0, 5), model_limits(),
+        pipeline_limits(2), pipeline_limits(4), pipeline_limits(3, states)}) {
     std::mt19937 random(17);
     const auto below = [&](int end) {
       return static_cast<int>(random() % static_cast<unsigned>(end));
@@ -205,18 +217,19 @@ TEST_CASE("pages are saved after a request that ends with guesses, and go on fro
   uint64_t guesses = 0;
   // Ends with each of some tokens, and so at any place of a step's guesses.
   for (size_t last = 40; last < 80; ++last) {
+    const SchedulerLimits limits = last % 2 == 0 ? drafting_limits() : pipeline_limits(2);
     CAPTURE(last);
     GenerateRequest request = plain;
     request.stop_ids = {expected.tokens[last]};
     FakeDisk disk;
-    FakeEngine engine(drafting_limits(), &disk);
+    FakeEngine engine(limits, &disk);
     const FakeAnswer answer = engine.ask(1, request);
     CHECK(answer.end == "stop");
     guesses += engine.scheduler.take_draft_counts().guesses;
     const int saved = engine.save();
     CHECK(saved >= 300 / kPagePositions);
     // The pages lack the entries of the request's last step: guesses may be worse, but no more.
-    FakeEngine later(drafting_limits(), &disk);
+    FakeEngine later(limits, &disk);
     later.pages.checks_entries = false;
     CHECK(later.ask(1, plain).tokens == expected.tokens);
     CHECK(later.answer(1).cached_tokens >= 256);

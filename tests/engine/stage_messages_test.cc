@@ -44,7 +44,8 @@ std::vector<std::byte> work_with_pages() {
   return message;
 }
 
-std::vector<std::byte> result_message(std::optional<PageOutcome> pages = std::nullopt) {
+std::vector<std::byte> result_message(std::optional<PageOutcome> pages = std::nullopt,
+                                      const std::vector<int32_t>& guesses = {}) {
   const std::vector<float> row{1, 2, 3, 4, 5}, hidden{9, 8, 7};
   const std::vector<TokenLogprob> logprobs{{0, -1.5f}, {4, -0.25f}};
   const std::vector<SampledToken> choices{{.token = 3},
@@ -53,7 +54,7 @@ std::vector<std::byte> result_message(std::optional<PageOutcome> pages = std::nu
                                           {.has_ended = true},
                                           {.is_lost = true}};
   std::vector<std::byte> message;
-  encode_result({choices, hidden, pages}, message);
+  encode_result({choices, hidden, pages, {.next = guesses}}, message);
   return message;
 }
 
@@ -143,9 +144,27 @@ TEST_CASE("a result carries tokens, the rows that were asked for, and hidden sta
   CHECK(result.value().hidden[0] == 9);
 }
 
+TEST_CASE("a result carries guesses for the next steps, and others are refused") {
+  std::vector<SampledToken> choices;
+  for (const std::vector<int32_t>& guesses : {std::vector<int32_t>{1, 4, -1}, {}}) {
+    const std::vector<std::byte> message = result_message(PageOutcome{}, guesses);
+    CHECK(message.size() <= result_bytes_max(kStageLimits));
+    const auto result = decode_result(message, kStageLimits, choices);
+    REQUIRE(result.ok());
+    const auto next = result.value().drafted.next;
+    CHECK(std::vector<int32_t>(next.begin(), next.end()) == guesses);
+    CHECK(result.value().pages);
+    CHECK(result.value().hidden[2] == 7);
+  }
+  for (const std::vector<int32_t>& guesses :
+       {std::vector<int32_t>{5}, std::vector<int32_t>{-2}, std::vector<int32_t>(9, 1)}) {
+    CHECK(!decode_result(result_message({}, guesses), kStageLimits, choices).ok());
+  }
+}
+
 TEST_CASE("truncated, too long or changed messages are errors and never read out of bounds") {
   std::mt19937 random(3);
-  const auto with_pages = result_message(PageOutcome{.saved = 1, .loaded = 2});
+  const auto with_pages = result_message(PageOutcome{.saved = 1, .loaded = 2}, {2, 3});
   for (const auto& whole : {work(), work_with_pages(), result_message(), with_pages}) {
     const bool is_work = whole == work() || whole == work_with_pages();
     const auto decodes = [&](const std::vector<std::byte>& message) {

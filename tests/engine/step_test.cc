@@ -241,6 +241,51 @@ TEST_CASE("orders to the draft layer arrive with the step, and impossible ones a
   }
 }
 
+TEST_CASE("orders for guesses of the next steps arrive, and impossible ones are refused") {
+  const auto with_guesses = [] {
+    Step step = step_with_page_orders();
+    step.next_guesses = {{.first_row = 0, .rows = 1, .next = 7, .count = 0},
+                         {.first_row = 1, .rows = 2, .next = -1, .count = 3}};
+    return step;
+  };
+  const std::vector<std::byte> bytes = encoded(with_guesses());
+  CHECK(bytes.size() <= step_bytes_max(kBatchLimits));
+  Step got;
+  REQUIRE(decode_step(bytes, kBatchLimits, got).ok());
+  REQUIRE(got.next_guesses.size() == 2);
+  CHECK(got.next_guesses[0].next == 7);
+  CHECK(got.next_guesses[1].first_row == 1);
+  CHECK(got.next_guesses[1].rows == 2);
+  CHECK(got.next_guesses[1].count == 3);
+  CHECK(got.pages.loads.size() == 1);
+  CHECK(got.orders.slots.size() == 2);
+  REQUIRE(decode_step(encoded(some_step()), kBatchLimits, got).ok());
+  CHECK(got.next_guesses.empty());
+  const auto is_refused = [&](const std::function<void(Step&)>& change) {
+    Step step = with_guesses();
+    change(step);
+    return !decode_step(encoded(step), kBatchLimits, got).ok();
+  };
+  CHECK(!is_refused([](Step&) {}));
+  CHECK(is_refused([](Step& s) { s.next_guesses[1].first_row = 0; }));  // rows of the other one
+  CHECK(is_refused([](Step& s) { s.next_guesses[0].first_row = -1; }));
+  CHECK(is_refused([](Step& s) { s.next_guesses[0].rows = 0; }));
+  CHECK(is_refused([](Step& s) { s.next_guesses[1].rows = 3; }));  // beyond the batch
+  CHECK(is_refused([](Step& s) { s.next_guesses[1].rows = 0x7fffffff; }));
+  CHECK(is_refused([](Step& s) { s.next_guesses[0].next = 100; }));
+  CHECK(is_refused([](Step& s) { s.next_guesses[0].next = -2; }));
+  CHECK(is_refused([](Step& s) { s.next_guesses[0].count = -1; }));
+  CHECK(is_refused([](Step& s) { s.next_guesses[0].count = 6; }));  // more than a batch has
+  CHECK(is_refused([](Step& s) { s.next_guesses.resize(4); }));
+  CHECK(is_refused([](Step& s) {
+    s.drafts.pass.batch = {.tokens = {2}, .positions = {0}, .list_offsets = {0}, .page_lists = {2}};
+    s.drafts.pass.hidden_rows = {0};
+  }));
+  for (size_t size = 0; size < bytes.size(); size += sizeof(int32_t)) {
+    CHECK_FALSE(decode_step(std::span(bytes).first(size), kBatchLimits, got).ok());
+  }
+}
+
 TEST_CASE("page orders arrive with the step, even if it contains nothing else") {
   Step lone;
   lone.pages.loads = {{1, PageKey{std::byte{9}}}};

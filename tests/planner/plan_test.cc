@@ -400,8 +400,7 @@ TEST_CASE("a draft layer makes more tokens in a step the more of its guesses are
     if (right == 1) CHECK(gain > 2);
     CHECK(plan.explanation.find("guesses are right") != std::string::npos);
     for (const PlannedPlacement& other : plan.fitting) {
-      const bool is_pipeline = other.placement.kind == PlacementKind::kPipeline;
-      CHECK((other.draft_tok_s == 0) == is_pipeline);
+      CHECK(other.draft_tok_s > 0);
     }
   }
   // A step of several tokens waits for as many exchanges as one of one token.

@@ -158,6 +158,36 @@ class FakePages {
     tokens_drafted += pass.token_count();
   }
 
+  // The same at the end of a step, for the next ones, as far as its tokens were right.
+  std::vector<int32_t> guess_next(const Step& step, const std::vector<SampledToken>& choices) {
+    const Batch& batch = step.batch;
+    std::vector<int32_t> guesses;
+    for (const NextGuesses& own : step.next_guesses) {
+      int32_t right = -1;  // the last row whose token was
+      for (int32_t row = own.first_row; row < own.first_row + own.rows; ++row) {
+        const bool is_last = row + 1 == own.first_row + own.rows;
+        const int32_t known = is_last ? own.next : batch.tokens[static_cast<size_t>(row) + 1];
+        int32_t next = known;
+        const auto output = std::find(batch.outputs.begin(), batch.outputs.end(), row);
+        if (output != batch.outputs.end()) {
+          const auto at = static_cast<size_t>(output - batch.outputs.begin());
+          if (step.requests[at].wants_token) next = choices[at].token;
+        }
+        if (next < 0) break;
+        const auto of = static_cast<size_t>(row);
+        entry(batch, of, batch.positions[of]) = entry_of(last_numbers_[of], next);
+        ++tokens_drafted;
+        right = row;
+        if (next != known) break;
+      }
+      const size_t end = guesses.size() + static_cast<size_t>(own.count);
+      if (own.count > 0 && right >= 0)
+        guess_after(batch, static_cast<size_t>(right), own.count, guesses);
+      guesses.resize(end, -1);
+    }
+    return guesses;
+  }
+
   int64_t tokens_computed = 0;
   int64_t tokens_drafted = 0;
   bool checks_entries = true;          // false: pages come from requests that had ended
@@ -243,6 +273,17 @@ class FakePages {
       if (position % kPagePositions == kPagePositions - 1) continue;
       const size_t at = place(pass, last, position);
       CHECK(entries_[at] == entry_of(numbers_[at], tokens_[at + 1]));
+    }
+  }
+  // Each guess but the last one is fed to the layer, whose entry of it is made again.
+  void guess_after(const Batch& batch, size_t row, int count, std::vector<int32_t>& guesses) {
+    check_entries(batch, row);
+    const int position = batch.positions[row];
+    const auto pages = pages_of_list(batch, batch.list_offsets[row]);
+    REQUIRE(pages >= static_cast<size_t>(pages_for(position + count)));
+    for (int k = 0; k < count; ++k) {
+      guesses.push_back(100 + (position + 2 + k) % 20);
+      if (k > 0) entry(batch, row, position + k) = kBroken;
     }
   }
   // A draft model's state of a position depends on the tokens up to it.
@@ -366,7 +407,7 @@ class FakeEngine {
   // False if there is nothing to plan.
   bool plan(const StepBudget* budget = nullptr) {
     if (scheduler.steps_in_flight() >= steps_max_) return false;
-    if (!scheduler.plan(step, budget)) return false;
+    if (!scheduler.plan(step, {.prompts = budget, .guesses = budget})) return false;
     compute();
     return true;
   }
@@ -380,8 +421,9 @@ class FakeEngine {
   void complete() {
     REQUIRE(scheduler
                 .complete(choices_.front(), hidden_.front(), events, outcomes_.front(),
-                          {.tokens = tokens_.front(), .logits = {}})
+                          {.tokens = tokens_.front(), .next = next_.front()})
                 .ok());
+    next_.pop_front();
     tokens_.pop_front();
     choices_.pop_front();
     hidden_.pop_front();
@@ -432,6 +474,7 @@ class FakeEngine {
     if (!step.drafts.empty()) pages.draft(step);
     tokens_.push_back(step.batch.tokens);
     choices_.push_back(pages.compute(step));
+    next_.push_back(pages.guess_next(step, choices_.back()));
     hidden_.emplace_back(step.batch.hidden_outputs.size(), 1.0f);
   }
 
@@ -439,6 +482,7 @@ class FakeEngine {
   FakeDisk* disk_;
   std::deque<std::vector<SampledToken>> choices_;
   std::deque<std::vector<int32_t>> tokens_;  // of the steps, with guesses
+  std::deque<std::vector<int32_t>> next_;    // guesses for later steps
   std::deque<std::vector<float>> hidden_;
   std::deque<PageOutcome> outcomes_;
 };

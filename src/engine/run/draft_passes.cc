@@ -1,17 +1,42 @@
 #include "engine/run/draft_passes.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace lockstep {
+namespace {
+
+// The choices of a step, by row of its batch; asked in ascending order.
+class ChoiceOfRow {
+ public:
+  ChoiceOfRow(const Step& step, std::span<const SampledToken> choices)
+      : step_(step), choices_(choices) {}
+
+  // Null: no token is wanted after the row.
+  const SampledToken* operator()(int32_t row) {
+    const std::vector<int32_t>& outputs = step_.batch.outputs;
+    while (at_ < outputs.size() && outputs[at_] < row) ++at_;
+    const bool is_chosen =
+        at_ < outputs.size() && outputs[at_] == row && step_.requests[at_].wants_token;
+    return is_chosen ? &choices_[at_] : nullptr;
+  }
+
+ private:
+  const Step& step_;
+  std::span<const SampledToken> choices_;
+  size_t at_ = 0;
+};
+
+}  // namespace
 
 Result<DraftOutcome> DraftPasses::run(Step& step) {
   logits_.clear();
   TRY(check(step.drafts));
-  TRY(guesses_blocks() ? guess_blocks(step) : guess_in_turn(step));
+  TRY(guesses_blocks() ? guess_blocks(step) : guess_in_turn(step.drafts, step.batch.tokens));
   for (size_t i = 0; i < step.requests.size(); ++i) {
     step.requests[i].previous_token = step.batch.tokens[static_cast<size_t>(step.batch.outputs[i])];
   }
-  return DraftOutcome{step.batch.tokens, logits_};
+  return DraftOutcome{step.batch.tokens, logits_, {}};
 }
 
 // A draft model's logits are of no use to anybody.
@@ -25,8 +50,7 @@ Status DraftPasses::check(const DraftOrders& orders) const {
   return Error{ErrorCode::kCorrupt, "rank 0 wants guesses that cannot be made"};
 }
 
-Status DraftPasses::guess_in_turn(Step& step) {
-  const DraftOrders& orders = step.drafts;
+Status DraftPasses::guess_in_turn(const DraftOrders& orders, std::span<int32_t> tokens) {
   ModelOutputs outputs = TRY(compute(orders.pass));
   continued_.clear();
   last_rows_.clear();
@@ -43,12 +67,74 @@ Status DraftPasses::guess_in_turn(Step& step) {
     for (size_t i = 0; i < continued_.size(); ++i) {
       const DraftOrders::Guesses& each = orders.guesses[continued_[i]];
       const auto at = static_cast<size_t>(each.at) + static_cast<size_t>(made);
-      if (made < each.count) step.batch.tokens[at] = best_[i].token;
+      if (made < each.count) tokens[at] = best_[i].token;
     }
     continue_guesses(orders, ++made);
     if (!continued_.empty()) outputs = TRY(compute(next_));
   }
   return Ok{};
+}
+
+// The choice after a row says whether the next row's token, a guess, is right; without a choice it
+// is known to be.
+Status DraftPasses::agree_on_rows(const Step& step, std::span<const SampledToken> choices) {
+  right_rows_.assign(step.next_guesses.size(), {});
+  ChoiceOfRow choice_of(step, choices);
+  for (size_t i = 0; i < right_rows_.size() && group_.rank() == 0; ++i) {
+    const NextGuesses& own = step.next_guesses[i];
+    RightRows& right = right_rows_[i];
+    for (int32_t row = own.first_row, end = row + own.rows; row < end; ++row) {
+      const bool is_last = row + 1 == end;
+      const int32_t known = is_last ? own.next : step.batch.tokens[static_cast<size_t>(row) + 1];
+      const SampledToken* choice = choice_of(row);
+      const int32_t next = choice ? choice->token : known;
+      if (next < 0) break;
+      right = {right.count + 1, next};
+      if (next != known) break;
+    }
+  }
+  if (group_.size() == 1) return Ok{};
+  const auto bytes = std::as_writable_bytes(std::span(right_rows_));
+  message_.assign(bytes.begin(), bytes.end());
+  TRY(group_.broadcast(0, message_, bytes.size()));
+  if (message_.size() != bytes.size()) {
+    return Error{ErrorCode::kCorrupt,
+                 "a rank of the last stage sent other rows than were computed"};
+  }
+  std::memcpy(bytes.data(), message_.data(), bytes.size());
+  return Ok{};
+}
+
+Result<std::span<const int32_t>> DraftPasses::guess_next(const Step& step,
+                                                         std::span<const SampledToken> choices) {
+  TRY(agree_on_rows(step, choices));
+  after_choices_.clear();
+  Batch& batch = after_choices_.pass.batch;
+  batch.page_lists = step.batch.page_lists;
+  int32_t guesses = 0;
+  for (size_t i = 0; i < right_rows_.size(); ++i) {
+    const NextGuesses& own = step.next_guesses[i];
+    const RightRows right = right_rows_[i];
+    if (right.count < 0 || right.count > own.rows) {
+      return Error{ErrorCode::kCorrupt, "a rank of the last stage sent rows that are not there"};
+    }
+    const int32_t end = own.first_row + right.count;
+    for (int32_t row = own.first_row; row < end; ++row) {
+      const auto at = static_cast<size_t>(row);
+      batch.tokens.push_back(row + 1 < end ? step.batch.tokens[at + 1] : right.next);
+      batch.positions.push_back(step.batch.positions[at]);
+      batch.list_offsets.push_back(step.batch.list_offsets[at]);
+      after_choices_.pass.hidden_rows.push_back(row);
+    }
+    if (own.count > 0 && right.count > 0) {
+      batch.outputs.push_back(batch.token_count() - 1);
+      after_choices_.guesses.push_back({own.count, guesses});
+    }
+    guesses += own.count;
+  }
+  guesses_.assign(static_cast<size_t>(guesses), -1);
+  if (!after_choices_.empty()) TRY(guess_in_turn(after_choices_, guesses_));
+  return std::span<const int32_t>(guesses_);
 }
 
 Result<ModelOutputs> DraftPasses::compute(const DraftBatch& pass) {

@@ -1,7 +1,7 @@
 // DraftPasses: the part of a step of a draft layer or a draft model, on every rank of a group: its
-// first pass, and one pass more for each further guess; or blocks of guesses. Every rank makes the
-// same guesses: the token with the largest logit, whatever the request's options are. The engine's
-// thread uses it.
+// first pass, and one pass more for each further guess; or blocks of guesses. It comes before the
+// batch, in the last stage of a pipeline after the choices. Every rank makes the same guesses: the
+// token with the largest logit, whatever the request's options are. The engine's thread uses it.
 #pragma once
 
 #include <span>
@@ -27,12 +27,25 @@ class DraftPasses {
   // valid until the next call. Errors are those of the passes and of the exchanges, and
   // kCorrupt for orders that cannot be carried out.
   Result<DraftOutcome> run(Step& step);
+  // Computes step.next_guesses, by a layer that makes one guess after the other. `choices`: the
+  // step's, on rank 0. Returns the guesses of all sequences, -1 in place of those that could not be
+  // made; valid until the next call. The step's logits and hidden states are gone then.
+  Result<std::span<const int32_t>> guess_next(const Step& step,
+                                              std::span<const SampledToken> choices);
 
  private:
+  // The rows of a sequence whose tokens are right, and the token after them.
+  struct RightRows {
+    int32_t count = 0;
+    int32_t next = -1;
+  };
   // kCorrupt if the orders want what cannot be guessed.
   Status check(const DraftOrders& orders) const;
   bool guesses_blocks() const { return !draft_model_ && model_.config().guesses_blocks(); }
-  Status guess_in_turn(Step& step);
+  // Puts the guesses into their places of `tokens`.
+  Status guess_in_turn(const DraftOrders& orders, std::span<int32_t> tokens);
+  // Fills right_rows_, on rank 0 from the choices.
+  Status agree_on_rows(const Step& step, std::span<const SampledToken> choices);
   Result<ModelOutputs> compute(const DraftBatch& pass);
   Status guess_blocks(Step& step);
   // The blocks after the outputs of `pass`, which are those from number `first` of the orders on.
@@ -61,6 +74,10 @@ class DraftPasses {
   std::vector<std::span<std::byte>> part_spans_;
   std::vector<ChoiceRequest> requests_;
   std::vector<std::vector<float>> logits_;
+  std::vector<RightRows> right_rows_;  // (next_guesses)
+  std::vector<std::byte> message_;
+  DraftOrders after_choices_;
+  std::vector<int32_t> guesses_;
 };
 
 }  // namespace lockstep

@@ -7,6 +7,14 @@
 #include "engine/schedule/step.h"
 
 namespace lockstep {
+namespace {
+
+Error nothing_guesses() {
+  return {ErrorCode::kCorrupt, "rank 0 wants guesses, and nothing here makes any"};
+}
+
+}  // namespace
+
 void ModelEngine::begin_epoch() {
   const ModelConfig& config = model_->config();
   stage_limits_ = {.batch = model_->limits(),
@@ -24,6 +32,8 @@ void ModelEngine::begin_epoch() {
   save_again_ = {};
   scheduler_ = std::make_unique<Scheduler>(limits_, disk_ ? &*disk_ : nullptr);
   budget_ = std::make_unique<StepBudget>(limits_.sequences_max);
+  round_trips_ = std::make_unique<StepBudget>(limits_.sequences_max);
+  sent_.clear();
   link_turns_.emplace(pipeline_->group(), measure_links_every_, std::chrono::steady_clock::now());
   if (sampler_) sampler_->slots().clear();
   grammars_ = std::make_unique<GrammarCache>(*grammar_maker_);
@@ -71,17 +81,25 @@ Status ModelEngine::lead(const EventSink& sink) {
 Result<bool> ModelEngine::begin_step(const EventSink& events) {
   const StagePlace& place = pipeline_->place();
   if (scheduler_->steps_in_flight() >= steps_in_flight_max(place.stages)) return false;
-  if (!scheduler_->plan(step_, budget_.get())) return false;
+  const StepBudget* guesses = place.is_last() ? budget_.get() : round_trips_.get();
+  if (!scheduler_->plan(step_, {.prompts = budget_.get(), .guesses = guesses})) return false;
   scheduler_->report_begun(events);
   choice_leader_->attach_slots(step_);
+  // Moving pages takes time too.
+  TRY(carry_out(step_.pages.empty() ? scheduler_->shape() : StepShape{}, events));
+  return true;
+}
+
+Status ModelEngine::carry_out(StepShape shape, const EventSink& events) {
   set_progress(Progress::kComputing);
   const auto begin = std::chrono::steady_clock::now();
   TRY(broadcast());
   const StepResult result = TRY(compute({}));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  if (step_.pages.empty()) budget_->observe(scheduler_->shape(), took.count());
-  if (place.is_last()) TRY(complete(result, events));
-  return true;
+  budget_->observe(shape, took.count());
+  if (pipeline_->place().is_last()) return complete(result, events);
+  sent_.push_back({shape, begin});
+  return Ok{};
 }
 
 Status ModelEngine::finish_step(const EventSink& events) {
@@ -89,6 +107,9 @@ Status ModelEngine::finish_step(const EventSink& events) {
   if (scheduler_->steps_in_flight() == 0) {
     return Error{ErrorCode::kCorrupt, "the last stage sent choices that were not requested"};
   }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - sent_.front().begin;
+  round_trips_->observe(sent_.front().shape, took.count());
+  sent_.pop_front();
   return complete(TRY(decode_result(incoming_, stage_limits_, choices_)), events);
 }
 
@@ -179,6 +200,7 @@ Result<StepResult> ModelEngine::compute(const StageWork& work) {
   if (!step_.orders.empty()) TRY(apply_orders(step_.orders));
   if (has_tokens) result.choices = TRY(sampler_->choose(outputs.logits, step_.requests));
   result.hidden = outputs.hidden;
+  if (!step_.next_guesses.empty()) TRY(guess_next(result));
   if (place.is_first() || place.rank != 0) return result;
   encode_result(result, outgoing_);
   TRY(pipeline_->send(outgoing_));
@@ -186,9 +208,16 @@ Result<StepResult> ModelEngine::compute(const StageWork& work) {
 }
 
 Result<DraftOutcome> ModelEngine::make_drafts() {
-  if (!draft_passes_)
-    return Error{ErrorCode::kCorrupt, "rank 0 wants guesses, and nothing here makes any"};
+  if (!draft_passes_) return nothing_guesses();
   return draft_passes_->run(step_);
+}
+
+Status ModelEngine::guess_next(StepResult& result) {
+  if (!draft_passes_ || model_->config().guesses_blocks()) return nothing_guesses();
+  hidden_.assign(result.hidden.begin(), result.hidden.end());
+  result.hidden = hidden_;
+  result.drafted.next = TRY(draft_passes_->guess_next(step_, result.choices));
+  return Ok{};
 }
 
 void ModelEngine::count_drafts() {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -83,6 +84,8 @@ class ModelEngine final : public Engine {
   void schedule(ChoiceLeader::ReadyRequest ready, const EventSink& events);
   // Plans a step and computes this rank's part; false if there is nothing to plan now.
   Result<bool> begin_step(const EventSink& events);
+  // Has step_ computed, on rank 0; completes it if there is one stage.
+  Status carry_out(StepShape shape, const EventSink& events);
   // Completes the oldest step, whose result has arrived.
   Status finish_step(const EventSink& events);
   Status complete(const StepResult& result, const EventSink& events);
@@ -111,8 +114,11 @@ class ModelEngine final : public Engine {
   Status follow();
   // The next step, and the hidden state if an earlier stage has begun it.
   Result<StageWork> receive();
-  // One stage's part of step_. The result is empty except on the last stage's first rank.
+  // One stage's part of step_. The result is empty but with a single stage; the last one of several
+  // sends it.
   Result<StepResult> compute(const StageWork& work);
+  // Makes step_'s guesses for later steps, which overwrites the outputs in the model's memory.
+  Status guess_next(StepResult& result);
   Result<DraftOutcome> make_drafts();
   void count_drafts();
   // Applies the step's orders about single sequences, on the ranks that choose tokens.
@@ -144,6 +150,14 @@ class ModelEngine final : public Engine {
   std::chrono::steady_clock::time_point save_again_{};  // the earliest time
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<StepBudget> budget_;
+  // In a pipeline the time until a step's choices are back says how many guesses pay; rank 0's own
+  // part of it how many prompt tokens fit.
+  struct SentStep {
+    StepShape shape;
+    std::chrono::steady_clock::time_point begin;
+  };
+  std::unique_ptr<StepBudget> round_trips_;
+  std::deque<SentStep> sent_;  // oldest first
   std::chrono::milliseconds measure_links_every_{0};
   std::optional<LinkTurns> link_turns_;
   std::unique_ptr<GrammarMaker> grammar_maker_;  // destroyed before the inbox, which it wakes
@@ -154,6 +168,7 @@ class ModelEngine final : public Engine {
   Step step_;
   std::vector<std::byte> message_, incoming_, outgoing_;
   std::vector<SampledToken> choices_;
+  std::vector<float> hidden_;  // of a step that makes guesses
 };
 
 }  // namespace lockstep

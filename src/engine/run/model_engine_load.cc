@@ -40,10 +40,10 @@ Status ModelEngine::load(const EngineOptions& options) {
   const GroupSpec& spec = options.spec;
   measure_links_every_ = options.measure_links_every;
   const auto partial = spec.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
-  const bool drafts =
-      spec.draft_layer && spec.draft_model.empty() && pipeline_->place().stages == 1;
-  const OpenedModel opened = TRY(drafts ? open_with_draft_layer(spec.model.string(), partial)
-                                        : open_model(spec.model.string(), partial));
+  const bool drafts = spec.draft_layer && spec.draft_model.empty();
+  const OpenedModel opened =
+      TRY(drafts ? open_with_draft_layer(spec.model.string(), partial, pipeline_->place().stages)
+                 : open_model(spec.model.string(), partial));
   const ModelConfig& config = opened.config;
   if (!opened.draft_problem.empty() && pipeline_->is_leader()) {
     log_info("{}: the draft layer is left out: {}", spec.model.string(), opened.draft_problem);

@@ -44,10 +44,7 @@ Status ModelEngine::complete(const StepResult& result, const EventSink& events) 
 
 Result<bool> ModelEngine::begin_save(const EventSink& events) {
   if (Clock::now() < save_again_ || !scheduler_->plan_save(step_)) return false;
-  set_progress(Progress::kComputing);
-  TRY(broadcast());
-  const StepResult result = TRY(compute({}));
-  if (pipeline_->place().is_last()) TRY(complete(result, events));
+  TRY(carry_out({}, events));
   return true;
 }
 

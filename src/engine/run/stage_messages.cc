@@ -13,13 +13,14 @@ struct WorkHeader {
 };
 
 // Records of all choices, then their log-probabilities, then the rows of those that have one, then
-// the hidden states, then the outcome of page orders.
+// the hidden states, then the guesses for the next steps, then the outcome of page orders.
 struct ResultHeader {
   uint32_t choices;  // and kHasPages
   uint32_t logprobs;
   uint32_t rows;
   uint32_t row_floats;
   uint32_t hidden_floats;
+  uint32_t guesses;
 };
 
 constexpr uint32_t kHasPages = uint32_t{1} << 31;
@@ -60,6 +61,15 @@ bool are_choice_tokens(std::span<const TokenLogprob> logprobs, const StageLimits
   return std::all_of(logprobs.begin(), logprobs.end(), [&](const TokenLogprob& one) {
     return one.token >= 0 && one.token < limits.vocab_size;
   });
+}
+
+std::span<const int32_t> ints_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const int32_t*>(bytes.data()), bytes.size() / sizeof(int32_t)};
+}
+
+bool are_guesses(std::span<const int32_t> tokens, const StageLimits& limits) {
+  return std::all_of(tokens.begin(), tokens.end(),
+                     [&](int32_t token) { return token >= -1 && token < limits.vocab_size; });
 }
 
 size_t floats(int rows, int columns) {
@@ -136,7 +146,8 @@ Result<StageWork> decode_work(std::span<const std::byte> message, const StageLim
 size_t result_bytes_max(const StageLimits& limits) {
   const int tokens = limits.batch.tokens_max;
   const size_t choice_bytes = sizeof(ChoiceRecord) + kLogprobsMax * sizeof(TokenLogprob);
-  return sizeof(ResultHeader) + sizeof(PageOutcome) + static_cast<size_t>(tokens) * choice_bytes +
+  return sizeof(ResultHeader) + sizeof(PageOutcome) +
+         static_cast<size_t>(tokens) * (choice_bytes + sizeof(int32_t)) +
          (floats(tokens, limits.vocab_size) + floats(tokens, limits.hidden)) * sizeof(float);
 }
 
@@ -146,7 +157,8 @@ void encode_result(const StepResult& result, std::vector<std::byte>& message) {
                       .logprobs = 0,
                       .rows = 0,
                       .row_floats = 0,
-                      .hidden_floats = static_cast<uint32_t>(result.hidden.size())};
+                      .hidden_floats = static_cast<uint32_t>(result.hidden.size()),
+                      .guesses = static_cast<uint32_t>(result.drafted.next.size())};
   for (const SampledToken& choice : result.choices) {
     header.logprobs += static_cast<uint32_t>(choice.logprobs.size());
     if (choice.logits.empty()) continue;
@@ -165,6 +177,7 @@ void encode_result(const StepResult& result, std::vector<std::byte>& message) {
   for (const SampledToken& choice : result.choices) append_span(message, choice.logprobs);
   for (const SampledToken& choice : result.choices) append_span(message, choice.logits);
   append_span(message, result.hidden);
+  append_span(message, result.drafted.next);
   if (result.pages) append_span(message, *result.pages);
 }
 
@@ -185,6 +198,11 @@ Result<StepResult> decode_result(std::span<const std::byte> message, const Stage
   if (header.choices > tokens_max || header.rows > header.choices) return broken_result();
   if (header.rows > 0 && header.row_floats != width) return broken_result();
   if (header.logprobs > header.choices * kLogprobsMax) return broken_result();
+  const size_t guess_bytes = header.guesses * sizeof(int32_t);
+  if (header.guesses > tokens_max || message.size() < guess_bytes) return broken_result();
+  result.drafted.next = ints_of(message.last(guess_bytes));
+  message = message.first(message.size() - guess_bytes);
+  if (!are_guesses(result.drafted.next, limits)) return broken_result();
   const size_t records = header.choices * sizeof(ChoiceRecord);
   const size_t logprob_bytes = header.logprobs * sizeof(TokenLogprob);
   const size_t values = header.rows * width + header.hidden_floats;

@@ -32,7 +32,7 @@ struct StepResult {
   std::span<const SampledToken> choices;
   std::span<const float> hidden;       // (hidden_outputs, hidden)
   std::optional<PageOutcome> pages{};  // if the step has page orders
-  DraftOutcome drafted{};              // with one stage only
+  DraftOutcome drafted{};
 };
 
 size_t work_bytes_max(const StageLimits& limits);

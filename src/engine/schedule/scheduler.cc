@@ -135,27 +135,33 @@ bool Scheduler::cancel(uint64_t id) {
   return true;
 }
 
-bool Scheduler::plan(Step& step, const StepBudget* budget) {
+bool Scheduler::plan(Step& step, const StepBudgets& budgets) {
   step.clear();
+  budgets_ = budgets;
   admit();
   take_over_pages();
   PlannedStep planned = take_spare();
   // First: a long prompt must not delay it.
-  const int decoding = plan_decoding(step, planned, budget);
+  const int decoding = plan_decoding(step, planned);
   shape_ = {.decoding = static_cast<int>(planned.sequences.size())};
   shape_.guesses = step.batch.token_count() - shape_.decoding;
   shape_.by_layer = std::any_of(planned.sequences.begin(), planned.sequences.end(),
                                 [](const Planned& each) { return each.by_layer; });
   int prompt_tokens = prompt_tokens_max(limits_);
-  if (budget && decoding > 0) {
-    prompt_tokens = std::min(prompt_tokens, budget->prompt_tokens(std::max(1, shape_.decoding)));
+  if (budgets_.prompts && decoding > 0) {
+    const int beside = budgets_.prompts->prompt_tokens(std::max(1, shape_.decoding));
+    prompt_tokens = std::min(prompt_tokens, beside);
   }
   plan_loads(decoding > 0, step, planned);
   plan_prompts(prompt_tokens, step, planned);
   shape_.prompt_tokens = step.batch.token_count() - shape_.decoding - shape_.guesses;
   const bool has_planned = !planned.sequences.empty();
   if (has_planned) {
-    if (limits_.has_draft_layer) plan_draft_pass(step, planned);
+    if (limits_.guesses_next()) {
+      plan_next_guesses(step, planned);
+    } else if (limits_.has_draft_layer) {
+      plan_draft_pass(step, planned);
+    }
     if (limits_.has_draft_model()) plan_model_pass(step, planned);
     shape_.drafted = step.drafts.pass.batch.token_count();
     ++steps_planned_;
@@ -203,7 +209,7 @@ void Scheduler::take_over_pages() {
 }
 
 // The sequences that have waited longest, at most one stage's share.
-int Scheduler::plan_decoding(Step& step, PlannedStep& planned, const StepBudget* budget) {
+int Scheduler::plan_decoding(Step& step, PlannedStep& planned) {
   ready_.clear();
   int decoding = 0;
   for (const auto& sequence : running_) {
@@ -218,12 +224,12 @@ int Scheduler::plan_decoding(Step& step, PlannedStep& planned, const StepBudget*
   const auto count = static_cast<size_t>(std::min(share, limits_.tokens_max));
   if (ready_.size() > count) ready_.resize(count);
   const bool may_draft =
-      limits_.stages == 1 && decoding <= kDraftingSequencesMax && ready_.size() == running_.size();
+      decoding <= kDraftingSequencesMax && decoding == static_cast<int>(running_.size());
   for (size_t i = 0; i < ready_.size(); ++i) {
     Sequence& sequence = *ready_[i];
     const int others = static_cast<int>(ready_.size() - i);
     const int room = limits_.tokens_max - step.batch.token_count() - others;
-    guess(sequence, room, may_draft, decoding, budget);
+    guess(sequence, room, may_draft, decoding);
     add(sequence, 1 + sequence.drafts.count, step, planned);
   }
   return decoding;
@@ -305,7 +311,8 @@ int32_t Scheduler::add_page_list(const Sequence& sequence, Batch& batch) {
 
 void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& planned) {
   const int end = sequence.fed + count;
-  grow(sequence, positions_needed(sequence, end), step);
+  const int next_guesses = guesses_after(sequence, end);
+  grow(sequence, positions_needed(sequence, end, next_guesses), step);
   Batch& batch = step.batch;
   const int known = static_cast<int>(sequence.tokens.size()), first_row = batch.token_count();
   const int begin = sequence.fed;
@@ -346,6 +353,7 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
                                .hidden_outputs = hidden_outputs,
                                .drafts = guesses,
                                .by_layer = guesses > 0 && sequence.guesses_by_layer,
+                               .next_guesses = next_guesses,
                                .loads = 0});
   sequence.fed = end;
   sequence.last_step = steps_planned_;
@@ -355,19 +363,21 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
 Status Scheduler::complete(std::span<const SampledToken> choices, std::span<const float> hidden,
                            const EventSink& events, PageOutcome moved, DraftOutcome drafted) {
   LOCKSTEP_CHECK(!in_flight_.empty());
-  size_t outputs = 0, rows = 0;
+  size_t outputs = 0, rows = 0, next_guesses = 0;
   for (const Planned& planned : in_flight_.front().sequences) {
+    next_guesses += static_cast<size_t>(planned.next_guesses);
     outputs += static_cast<size_t>(planned.outputs);
     rows += static_cast<size_t>(planned.hidden_outputs);
   }
   const size_t width = rows > 0 ? hidden.size() / rows : 0;
-  if (choices.size() != outputs || hidden.size() != rows * width || (rows > 0 && width == 0)) {
+  if (choices.size() != outputs || hidden.size() != rows * width || (rows > 0 && width == 0) ||
+      drafted.next.size() != next_guesses) {
     return Error{ErrorCode::kCorrupt, "a step returned other choices than were requested"};
   }
   PlannedStep step = std::move(in_flight_.front());
   in_flight_.erase(in_flight_.begin());
   complete_orders(step, moved);
-  take_drafted(step, drafted, events);
+  if (!limits_.guesses_next()) take_drafted(step, drafted, events);
   for (const Planned& planned : step.sequences) {
     if (planned.is_load()) continue;
     Sequence& sequence = *planned.sequence;
@@ -375,12 +385,16 @@ Status Scheduler::complete(std::span<const SampledToken> choices, std::span<cons
     const auto own_hidden = hidden.first(static_cast<size_t>(planned.hidden_outputs) * width);
     choices = choices.subspan(own_choices.size());
     hidden = hidden.subspan(own_hidden.size());
+    const auto next_guesses = drafted.next.first(static_cast<size_t>(planned.next_guesses));
+    drafted.next = drafted.next.subspan(next_guesses.size());
     --sequence.steps_in_flight;
     sequence.completed = planned.end - planned.drafts;
     const bool has_ended = take_outputs(planned, own_choices, own_hidden, width, events);
     pages_.enter(sequence.pages, sequence.tokens, sequence.completed);
     if (has_ended) {
       remove(sequence);
+    } else if (limits_.guesses_next()) {
+      keep_next_guesses(sequence, next_guesses);
     } else if (limits_.has_draft_layer) {
       undrafted_.push_back({&sequence, planned.begin, sequence.completed, planned.first_row});
     }

@@ -21,7 +21,9 @@
 //
 // A draft layer (model/forward/model_forward_draft.cc), or a draft model, guesses too, with every
 // rank, before the step that computes its guesses: the step's orders say how many and where they
-// belong. Each step also has the layer compute its entries of the tokens of the step before.
+// belong. Each step also has the layer compute its entries of the tokens of the step before. In a
+// pipeline the last stage has the layer compute the entries of a step's own tokens at its end, and
+// make the guesses for the sequence's next step, which come with the choices.
 //
 // In a pipeline several steps are in flight: they are planned ahead and return in the same order. A
 // decoding sequence is in at most one of them, since its next token needs the choice; chunks of a
@@ -29,6 +31,7 @@
 // there are stages, so that each stage has one to work on.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -57,13 +60,15 @@ struct SchedulerLimits {
   int vocab_size = 0;
   int stages = 1;  // of the pipeline
   int states = 0;  // of recurrent layers: states_needed(sequences_max); 0: there are none
-  bool has_draft_layer = false;  // with one stage only
+  bool has_draft_layer = false;
   // Tokens of a draft model, which may be fewer than the model's; 0: there is none. With one stage
   // and without a draft layer only.
   int draft_vocab_size = 0;
   int layer_guesses = 0;  // in every step; 0: as many as pay
   int draft_block = 0;    // tokens that the layer guesses at once; 0: one after the other
 
+  // The draft layer guesses at the end of a step, for the next one.
+  bool guesses_next() const { return has_draft_layer && stages > 1; }
   bool has_draft_model() const { return draft_vocab_size > 0; }
 };
 
@@ -90,10 +95,17 @@ inline constexpr int kDraftingSequencesMax = 2;
 // Pages that let every running sequence fill its context, so that none ever runs out.
 int pages_needed(const SchedulerLimits& limits);
 
-// The draft layer's part of a step's results.
+// The draft layer's part of a step's results. In a pipeline there are only the `next` ones.
 struct DraftOutcome {
-  std::span<const int32_t> tokens;             // of the step's batch, with the guesses
-  std::span<const std::vector<float>> logits;  // one row for each output of which they are wanted
+  std::span<const int32_t> tokens{};             // of the step's batch, with the guesses
+  std::span<const std::vector<float>> logits{};  // one row for each output of which they are wanted
+  std::span<const int32_t> next{};  // guesses of step.next_guesses; -1: could not be made
+};
+
+// Times of steps, for planning. Null: not known, and no limit.
+struct StepBudgets {
+  const StepBudget* prompts = nullptr;  // limits those added to decoding sequences
+  const StepBudget* guesses = nullptr;  // how many pay
 };
 
 class Scheduler {
@@ -107,8 +119,7 @@ class Scheduler {
   bool cancel(uint64_t id);
 
   // Fills `step` with the next work; false if there is none until a step in flight is completed.
-  // `budget` limits the prompts added to decoding sequences; null: no limit.
-  bool plan(Step& step, const StepBudget* budget = nullptr);
+  bool plan(Step& step, const StepBudgets& budgets = {});
   // Reports RequestEvent::Progress of the requests that begin with the last planned step.
   void report_begun(const EventSink& events);
   // For when there is no other work: fills `step` with the order to save a page or a state, if
@@ -161,7 +172,11 @@ class Scheduler {
     Drafts drafts;
     GuessAccuracy layer_accuracy;   // of the draft layer or the draft model
     bool guesses_by_layer = false;  // the guesses of the step in flight
-    int drafted = 0;                // tokens whose state the draft model has computed
+    // Those that came with its last choice; they continue a text of `next_size` tokens.
+    std::array<int32_t, kLayerGuessesMax> next_guesses{};
+    int next_count = 0;
+    int next_size = 0;
+    int drafted = 0;  // tokens whose state the draft model has computed
 
     int prompt_size() const { return static_cast<int>(request.prompt.size()); }
     int unfed() const { return static_cast<int>(tokens.size()) - fed; }
@@ -182,9 +197,10 @@ class Scheduler {
     int end;        // position after its last token
     int outputs;
     int hidden_outputs;
-    int drafts;     // guesses after the last known token
-    bool by_layer;  // the draft layer makes them
-    int loads;      // pages
+    int drafts;        // guesses after the last known token
+    bool by_layer;     // the draft layer makes them
+    int next_guesses;  // wanted for the next step
+    int loads;         // pages
     bool loads_state = false;
 
     bool is_load() const { return loads > 0 || loads_state; }  // then there are no tokens
@@ -213,7 +229,7 @@ class Scheduler {
   void complete_orders(const PlannedStep& step, PageOutcome moved);
   void close_disk();
   // Returns how many sequences decode, in this step or another.
-  int plan_decoding(Step& step, PlannedStep& planned, const StepBudget* budget);
+  int plan_decoding(Step& step, PlannedStep& planned);
   void plan_prompts(int tokens_max, Step& step, PlannedStep& planned);
   PlannedStep take_spare();
   // Puts the prompts into ready_, first the longest-running one that need not wait.
@@ -238,8 +254,16 @@ class Scheduler {
   void remove(const Sequence& sequence);
   // In scheduler_drafts.cc.
   Status check_draft_logits(const GenerateRequest& request) const;
-  void guess(Sequence& sequence, int room, bool may_draft, int decoding, const StepBudget* budget);
-  int guess_by_layer(Sequence& sequence, int decoding, const StepBudget* budget) const;
+  void guess(Sequence& sequence, int room, bool may_draft, int decoding);
+  int guess_by_layer(const Sequence& sequence, int decoding) const;
+  // At most `most`.
+  int guesses_that_pay(const Sequence& sequence, int decoding, int most) const;
+  // In a pipeline: the guesses wanted at the end of a step up to `end`, the orders for them, and
+  // those made, of which a step uses at most `room`.
+  int guesses_after(const Sequence& sequence, int end) const;
+  static void plan_next_guesses(Step& step, const PlannedStep& planned);
+  static void keep_next_guesses(Sequence& sequence, std::span<const int32_t> guesses);
+  int use_next_guesses(Sequence& sequence, int room) const;
   // Whether the layer or the model can continue the last token.
   bool may_guess(const Sequence& sequence) const;
   void plan_draft_pass(Step& step, PlannedStep& planned);
@@ -253,7 +277,7 @@ class Scheduler {
   // its context.
   bool has_room_for_block(const Sequence& sequence) const;
   // The positions that a step up to `end` needs room for.
-  int positions_needed(const Sequence& sequence, int end) const;
+  int positions_needed(const Sequence& sequence, int end, int next_guesses) const;
   // In scheduler_draft_model.cc.
   bool may_guess_by_model(const Sequence& sequence) const;
   void plan_model_pass(Step& step, PlannedStep& planned);
@@ -270,6 +294,7 @@ class Scheduler {
   std::vector<PlannedStep> spare_;      // memory of completed steps
   std::vector<Sequence*> ready_;        // scratch of plan()
   StepShape shape_;
+  StepBudgets budgets_;  // of the plan being made
   // Tokens of the last batch that the draft layer has not seen.
   struct Undrafted {
     Sequence* sequence;

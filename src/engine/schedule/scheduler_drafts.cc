@@ -12,8 +12,11 @@ namespace lockstep {
 
 Status Scheduler::check_draft_logits(const GenerateRequest& request) const {
   if (!limits_.has_draft_layer) {
+    return Error{ErrorCode::kUnsupported, "the model has no draft layer that lockstep can use"};
+  }
+  if (limits_.guesses_next()) {
     return Error{ErrorCode::kUnsupported,
-                 "the model has no draft layer that lockstep can use, or more than one stage"};
+                 "the draft layer's logits cannot be had from a pipeline: use one stage"};
   }
   if (limits_.draft_block == 0) return Ok{};
   const size_t needed = request.prompt.size() + static_cast<size_t>(request.max_tokens) +
@@ -31,17 +34,20 @@ Status Scheduler::check_draft_logits(const GenerateRequest& request) const {
 }
 
 // The request's own guess comes first, then what its text repeats: both cost nothing.
-void Scheduler::guess(Sequence& sequence, int room, bool may_draft, int decoding,
-                      const StepBudget* budget) {
+void Scheduler::guess(Sequence& sequence, int room, bool may_draft, int decoding) {
   int& count = sequence.drafts.count;
   sequence.guesses_by_layer = false;
   count = expect(sequence, room);
   if (count > 0 || !may_draft) return;
   count = limits_.layer_guesses > 0 ? 0 : std::min(room, draft(sequence));
   if (count > 0) return;
-  count = std::min(room, guess_by_layer(sequence, decoding, budget));
+  if (limits_.guesses_next()) {
+    count = use_next_guesses(sequence, room);
+  } else {
+    count = std::min(room, guess_by_layer(sequence, decoding));
+    std::fill_n(sequence.drafts.tokens.begin(), count, 0);  // places
+  }
   sequence.guesses_by_layer = count > 0;
-  std::fill_n(sequence.drafts.tokens.begin(), count, 0);  // places
 }
 
 // The layer continues the last hidden state, which must be one of the last batch's.
@@ -52,15 +58,59 @@ bool Scheduler::may_guess(const Sequence& sequence) const {
   });
 }
 
-int Scheduler::guess_by_layer(Sequence& sequence, int decoding, const StepBudget* budget) const {
+int Scheduler::guess_by_layer(const Sequence& sequence, int decoding) const {
   if (!may_guess(sequence)) return 0;
   int most = std::min(kLayerGuessesMax, guesses_max(sequence));
   if (limits_.draft_block > 0) {
     most = has_room_for_block(sequence) ? std::min(most, limits_.draft_block) : 0;
   }
-  if (most <= 0 || sequence.request.draft_logits) return 0;
+  return sequence.request.draft_logits ? 0 : guesses_that_pay(sequence, decoding, most);
+}
+
+int Scheduler::guesses_that_pay(const Sequence& sequence, int decoding, int most) const {
+  if (most <= 0) return 0;
   if (limits_.layer_guesses > 0) return std::min(limits_.layer_guesses, most);
-  return budget ? budget->guesses(decoding, sequence.layer_accuracy.share, most) : most;
+  if (!budgets_.guesses) return most;
+  return budgets_.guesses->guesses(decoding, sequence.layer_accuracy.share, most);
+}
+
+// The step chooses one token at least before them, and the layer computes the position before each.
+int Scheduler::guesses_after(const Sequence& sequence, int end) const {
+  const bool is_chosen =
+      end >= static_cast<int>(sequence.tokens.size()) && sequence.request.max_tokens > 0;
+  const auto running = static_cast<int>(running_.size());
+  if (!limits_.guesses_next() || !is_chosen || running > kDraftingSequencesMax) return 0;
+  const int most = std::min({kLayerGuessesMax, limits_.tokens_max / kDraftingSequencesMax,
+                             guesses_max(sequence) - 1, limits_.context - end + 1});
+  return guesses_that_pay(sequence, running, most);
+}
+
+void Scheduler::plan_next_guesses(Step& step, const PlannedStep& planned) {
+  for (const Planned& each : planned.sequences) {
+    if (each.is_load()) continue;
+    const std::vector<int32_t>& tokens = each.sequence->tokens;
+    const auto end = static_cast<size_t>(each.end);
+    step.next_guesses.push_back({.first_row = each.first_row,
+                                 .rows = each.end - each.begin,
+                                 .next = end < tokens.size() ? tokens[end] : -1,
+                                 .count = each.next_guesses});
+  }
+}
+
+void Scheduler::keep_next_guesses(Sequence& sequence, std::span<const int32_t> guesses) {
+  const auto end =
+      std::find_if(guesses.begin(), guesses.end(), [](int32_t one) { return one < 0; });
+  std::copy(guesses.begin(), end, sequence.next_guesses.begin());
+  sequence.next_count = static_cast<int>(end - guesses.begin());
+  sequence.next_size = static_cast<int>(sequence.tokens.size());
+}
+
+int Scheduler::use_next_guesses(Sequence& sequence, int room) const {
+  if (sequence.next_size != static_cast<int>(sequence.tokens.size())) return 0;
+  const int count = std::min({room, sequence.next_count, guesses_max(sequence)});
+  if (count <= 0) return 0;
+  std::copy_n(sequence.next_guesses.begin(), count, sequence.drafts.tokens.begin());
+  return count;
 }
 
 // The number of guesses that can be checked: the choice after the last one must be wanted too, and
@@ -77,8 +127,8 @@ bool Scheduler::has_room_for_block(const Sequence& sequence) const {
          kDraftingSequencesMax * (limits_.draft_block + 1) <= limits_.tokens_max;
 }
 
-int Scheduler::positions_needed(const Sequence& sequence, int end) const {
-  if (limits_.draft_block == 0) return end;
+int Scheduler::positions_needed(const Sequence& sequence, int end, int next_guesses) const {
+  if (limits_.draft_block == 0) return end + std::max(0, next_guesses - 1);
   if (sequence.request.draft_logits) return end + limits_.draft_block;
   return sequence.guesses_by_layer ? std::max(end, sequence.fed + limits_.draft_block) : end;
 }
@@ -104,7 +154,7 @@ int Scheduler::expect(Sequence& sequence, int room) const {
   const int prompt = sequence.prompt_size() - request.resumed_tokens;
   const int answered = size - prompt;
   const int expected = static_cast<int>(request.guess.size());
-  if (limits_.stages > 1 || answered >= expected) return 0;
+  if (answered >= expected) return 0;
   const int compared = std::min(answered, kGuessTokensMax + 1);
   const auto guess = request.guess.begin() + answered;
   if (!std::equal(guess - compared, guess, sequence.tokens.end() - compared)) return 0;

@@ -17,15 +17,18 @@ struct BatchSizes {
 struct StepHeader {
   int32_t flags;
   BatchSizes batch;
-  uint32_t order_bytes;  // to the draft layer and for pages, if the flags say so, and for choices
+  uint32_t order_bytes;  // to the draft layer, for pages and for guesses, as the flags say, and for
+                         // choices
 };
 // With kMeasures the second byte is the pair's lower rank, the third the higher one.
-constexpr int32_t kIsStop = 1, kHasPageOrders = 2, kMeasures = 4, kHasDrafts = 8;
+constexpr int32_t kIsStop = 1, kHasPageOrders = 2, kMeasures = 4, kHasDrafts = 8,
+                  kHasNextGuesses = 16;
 static_assert(LinkGraph::kRanksMax <= 256);
 
 int32_t flags_of(const Step& step) {
   int32_t flags = (step.is_stop ? kIsStop : 0) | (step.pages.empty() ? 0 : kHasPageOrders);
   if (!step.drafts.empty()) flags |= kHasDrafts;
+  if (!step.next_guesses.empty()) flags |= kHasNextGuesses;
   if (step.measured) flags |= kMeasures | step.measured->low << 8 | step.measured->high << 16;
   return flags;
 }
@@ -183,6 +186,37 @@ Result<std::span<const std::byte>> take_drafts(std::span<const std::byte> bytes,
   return bytes;
 }
 
+// Their number, then the records. Returns the rest of the bytes.
+Result<std::span<const std::byte>> take_next_guesses(std::span<const std::byte> bytes,
+                                                     const BatchLimits& limits, Step& step) {
+  uint32_t count = 0;
+  if (bytes.size() < sizeof(count)) return broken_step();
+  take_values(bytes, &count, 1);
+  const int tokens = step.batch.token_count();
+  const bool is_sound = count > 0 && count <= static_cast<uint32_t>(tokens) &&
+                        bytes.size() >= count * sizeof(NextGuesses) && step.drafts.empty();
+  if (!is_sound) return broken_step();
+  step.next_guesses.resize(count);
+  take_values(bytes, step.next_guesses.data(), count);
+  int least = 0, guesses = 0;
+  for (const NextGuesses& each : step.next_guesses) {
+    const bool are_rows =
+        each.first_row >= least && each.rows > 0 && within(each.first_row, tokens - each.rows);
+    const bool is_token = each.next >= -1 && each.next < limits.vocab_size;
+    if (!are_rows || !is_token || !within(each.count, kDraftTokensMax)) return broken_step();
+    least = each.first_row + each.rows;
+    guesses += each.count;
+  }
+  if (guesses > limits.tokens_max) return broken_step();
+  return bytes;
+}
+
+void append_next_guesses(std::span<const NextGuesses> guesses, std::vector<std::byte>& bytes) {
+  const auto count = static_cast<uint32_t>(guesses.size());
+  append_values(bytes, &count, 1);
+  append_values(bytes, guesses.data(), guesses.size());
+}
+
 }  // namespace
 
 void DraftOrders::clear() {
@@ -199,6 +233,7 @@ void Step::clear() {
   batch.clear();
   requests.clear();
   orders.clear();
+  next_guesses.clear();
 }
 
 void Step::reserve(const BatchLimits& limits) {
@@ -231,9 +266,11 @@ void append_step(const Step& step, std::vector<std::byte>& bytes) {
     const RequestRecord record = request_record(request);
     append_values(bytes, &record, 1);
   }
-  if (step.orders.empty() && step.pages.empty() && step.drafts.empty()) return;
+  const bool has_guesses = !step.drafts.empty() || !step.next_guesses.empty();
+  if (step.orders.empty() && step.pages.empty() && !has_guesses) return;
   const size_t plain_size = bytes.size();
   if (!step.drafts.empty()) append_drafts(step.drafts, bytes);
+  if (!step.next_guesses.empty()) append_next_guesses(step.next_guesses, bytes);
   if (!step.pages.empty()) append_page_orders(step.pages, bytes);
   append_orders(step.orders, bytes);
   header.order_bytes = static_cast<uint32_t>(bytes.size() - plain_size);
@@ -261,6 +298,9 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
     step.requests.push_back(request_of(record, step.batch, static_cast<size_t>(output)));
   }
   if ((header.flags & kHasDrafts) != 0) bytes = TRY(take_drafts(bytes, limits, step));
+  if ((header.flags & kHasNextGuesses) != 0) {
+    bytes = TRY(take_next_guesses(bytes, limits, step));
+  }
   if ((header.flags & kHasPageOrders) != 0) {
     bytes = TRY(take_page_orders(bytes, limits, step.pages));
     if (step.pages.empty()) return broken_step();

@@ -34,14 +34,24 @@ struct DraftOrders {
   void clear();
 };
 
+// Guesses for the next step of a sequence, in a pipeline: its last stage makes them right after the
+// choices of this step, where the hidden states are.
+struct NextGuesses {
+  int32_t first_row = 0;  // of the sequence in the batch
+  int32_t rows = 0;       // the layer sees them as far as their tokens prove right
+  int32_t next = -1;      // the token after them; -1: the choice there, if there is one
+  int32_t count = 0;      // of guesses after that choice
+};
+
 struct Step {
-  bool is_stop = false;                 // followers leave their loop
-  std::optional<RankPair> measured{};   // each stage measures the link of this pair, nothing else
-  PageOrders pages;                     // executed before anything is computed
-  DraftOrders drafts;                   // computed before the batch
-  Batch batch;                          // may be empty if there are orders
-  std::vector<ChoiceRequest> requests;  // one for each of batch.outputs
-  ChoiceOrders orders;                  // applied before the choices
+  bool is_stop = false;                   // followers leave their loop
+  std::optional<RankPair> measured{};     // each stage measures the link of this pair, nothing else
+  PageOrders pages;                       // executed before anything is computed
+  DraftOrders drafts;                     // computed before the batch
+  Batch batch;                            // may be empty if there are orders
+  std::vector<ChoiceRequest> requests;    // one for each of batch.outputs
+  ChoiceOrders orders;                    // applied before the choices
+  std::vector<NextGuesses> next_guesses;  // in ascending order of rows; there are no drafts then
 
   void clear();
   void reserve(const BatchLimits& limits);

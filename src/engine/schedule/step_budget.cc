@@ -43,7 +43,7 @@ int StepBudget::prompt_tokens(int decoding) const {
 }
 
 void StepBudget::observe(StepShape shape, double seconds) {
-  if (seconds <= 0) return;
+  if (seconds <= 0 || shape.decoding + shape.prompt_tokens == 0) return;
   // A step after a prompt is not what decoding takes: the draft layer sees the prompt in it.
   const int usual = shape.decoding * (1 + kLayerGuessesMax);
   if (shape.prompt_tokens == 0 && shape.drafted > usual) return;

@@ -31,7 +31,7 @@ class Allocator {
     TRY(allocate_delta());
     TRY(allocate_layer_inputs());
     if (config().indexer.chosen > 0) TRY(allocate_index());
-    if (config().has_draft_layer()) TRY(allocate_draft());
+    if (memory_.has_draft_layer()) TRY(allocate_draft());
     TRY(allocate_feed_forward());
     TRY(allocate_exchanges());
     return buffers_;

@@ -26,6 +26,7 @@ struct ModelMemory {
   size_t states = 0;  // of recurrent layers
 
   bool has_head() const { return layers.end == config.layers; }
+  bool has_draft_layer() const { return has_head() && config.has_draft_layer(); }
 };
 
 // The entries of one length of pool that the tokens of a pass complete, in the tokens' order.

@@ -81,6 +81,7 @@ class Model {
   uint64_t state_bytes() const { return state_.bytes + recurrent_.bytes; }
   bool has_embedding() const { return layers_.begin == 0; }
   bool has_head() const { return layers_.end == config_.layers; }
+  bool has_draft_layer() const { return has_head() && config_.has_draft_layer(); }
 
   PageShape page_shape() const;
   // Copy this rank's part of a page of state, in the order of its shape: out after the passes that

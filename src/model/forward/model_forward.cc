@@ -40,7 +40,7 @@ Result<ModelOutputs> Model::forward(const Batch& batch, std::span<const float> p
     keep_tap(layers_.end - 1, half);
   }
   if (has_head() && config_.streams.count > 1) join_streams(weights_.shared, tokens);
-  if (config_.has_draft_layer()) keep_hidden(tokens);
+  if (has_draft_layer()) keep_hidden(tokens);
   has_head() ? queue_outputs(batch) : pass_on(tokens);
   TRY(run());
   return outputs(batch);

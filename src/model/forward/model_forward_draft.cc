@@ -25,7 +25,7 @@ Status Model::check_drafts(const DraftBatch& drafts) const {
 }
 
 Result<ModelOutputs> Model::draft(const DraftBatch& drafts) {
-  LOCKSTEP_CHECK(config_.has_draft_layer() && !config_.guesses_blocks());
+  LOCKSTEP_CHECK(has_draft_layer() && !config_.guesses_blocks());
   TRY(check_drafts(drafts));
   const Batch& batch = drafts.batch;
   const int tokens = batch.token_count();

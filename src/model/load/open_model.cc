@@ -65,7 +65,11 @@ Status check_readable(const WeightSource& source, const Weight& weight) {
 
 // `table`: of the model with its draft layer.
 Status check_draft_layer(const WeightSource& source, const ModelConfig& config,
-                         const std::vector<Weight>& table) {
+                         const std::vector<Weight>& table, int stages) {
+  if (stages > 1 && config.guesses_blocks()) {
+    return Error{ErrorCode::kUnsupported,
+                 "its guesses need hidden states of layers in several stages of a pipeline"};
+  }
   for (const Weight& weight : table) {
     if (weight.layer >= config.layers) TRY(check_readable(source, weight));
   }
@@ -85,7 +89,7 @@ Result<OpenedModel> open_shape(const std::string& model, ModelConfig config, boo
 
 }  // namespace
 
-void use_draft_layer(OpenedModel& model) {
+void use_draft_layer(OpenedModel& model, int stages) {
   const bool has_none = model.config.architecture->draft.weights.empty();
   if (has_none || model.config.has_draft_layer()) return;
   model.draft_problem = model.config.draft_problem;
@@ -98,7 +102,7 @@ void use_draft_layer(OpenedModel& model) {
     return is_input && model.source->has(weight.name);
   });
   if (!has_input) return;
-  const Status usable = check_draft_layer(*model.source, config, table);
+  const Status usable = check_draft_layer(*model.source, config, table, stages);
   if (usable.ok()) {
     model.config = std::move(config);
   } else {
@@ -122,11 +126,12 @@ Result<OpenedModel> open_model(const std::string& model, PartialFiles partial) {
   return OpenedModel{std::move(config), std::move(source)};
 }
 
-Result<OpenedModel> open_with_draft_layer(const std::string& model, PartialFiles partial) {
+Result<OpenedModel> open_with_draft_layer(const std::string& model, PartialFiles partial,
+                                          int stages) {
   OpenedModel opened =
       TRY(is_shape_model(model) ? open_shape(model, TRY(read_model_config(model)), true)
                                 : open_model(model, partial));
-  use_draft_layer(opened);
+  use_draft_layer(opened, stages);
   return opened;
 }
 

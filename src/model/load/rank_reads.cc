@@ -82,7 +82,7 @@ Result<std::vector<RankReads>> rank_reads(OpenedModel model, std::span<const dou
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} ranks cannot form {} stages of the same size", count, stages)};
   }
-  if (stages == 1) use_draft_layer(model);
+  use_draft_layer(model, stages);
   const ModelConfig& config = model.config;
   std::vector<Range> layers{{0, config.layers}};
   if (stages > 1) {

@@ -544,7 +544,8 @@ bool is_loaded(const Weight& weight, const ModelConfig& config, Range layers) {
   const bool has_embedding = layers.begin == 0, has_head = layers.end == config.layers;
   if (makes_layer_inputs(weight.role)) return has_embedding;
   if (weight.role != Role::kEmbedding) return has_head;
-  return has_embedding || (has_head && config.tied_embeddings);
+  const bool embeds_drafts = has_head && config.has_draft_layer();
+  return has_embedding || embeds_drafts || (has_head && config.tied_embeddings);
 }
 
 Result<Weights> load_weights(const LoadContext& context) {
