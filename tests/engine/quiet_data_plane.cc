@@ -158,6 +158,7 @@ struct Case {
   std::string cache_folder{};  // where pages of state would be saved, given time
   bool has_draft_layer = false;
   const char* golden = "mtp-glm4moe-bf16";  // the case with a draft layer
+  int stages = 1;
 };
 
 // Turns the counting on and off at given tokens of the first sequence, in the leader's step.
@@ -201,7 +202,7 @@ EngineOptions options_of(const Case& of) {
   const std::string sources = LOCKSTEP_SOURCE_DIR;
   options.spec = {.model = sources + "/models/stories260K",
                   .shares = equal_shares(of.ranks),
-                  .link = {.kind = of.link},
+                  .link = {.kind = of.link, .stages = of.stages},
                   .threads = of.threads,
                   .context = 512,
                   .sequences_max = 2,
@@ -311,6 +312,23 @@ int check_all() {
                              .has_prompt = true,
                              .sampling = sampling,
                              .has_draft_layer = true});
+      }
+      if (ranks > 1) {
+        is_fine &= run_case({.name = "stages",
+                             .link = link,
+                             .ranks = ranks,
+                             .threads = 1,
+                             .has_prompt = false,
+                             .sampling = noise,
+                             .stages = ranks});
+        is_fine &= run_case({.name = "stages, with a draft layer",
+                             .link = link,
+                             .ranks = ranks,
+                             .threads = 1,
+                             .has_prompt = false,
+                             .sampling = noise,
+                             .has_draft_layer = true,
+                             .stages = ranks});
       }
       for (const auto& [name, golden] : {std::pair{"compressed attention", "deepseekv4-bf16"},
                                          std::pair{"n-grams and chosen blocks", "qwen4exp-bf16"}}) {

@@ -39,11 +39,12 @@ class Recorder final : public EventReader {
 class Ranks {
  public:
   Ranks(int size, const std::string& device, KvKind kv = kKvDefault,
-        const std::string& model = kStories)
+        const std::string& model = kStories, int stages = 1)
       : cancelled_(false) {
     for (int rank = 0; rank < size; ++rank) {
       auto engine = load_engine({.spec = {.model = model,
                                           .shares = equal_shares(size),
+                                          .link = {.stages = stages},
                                           .threads = 1,
                                           .context = 256,
                                           .batch_tokens_max = 16,
@@ -157,9 +158,10 @@ TEST_CASE("an engine whose draft layer guesses gives the same answer in every ep
     const std::string folder = golden_folder(name);
     const GenerateRequest request{.prompt = read_golden(folder).prompt, .max_tokens = 32};
     const std::vector<int32_t> expected = run_ranks(folder, {}, {request}).answers[0].tokens;
-    for (const int size : {1, 3}) {
+    for (const auto& [size, stages] : {std::pair{1, 1}, std::pair{3, 1}, std::pair{2, 2}}) {
       CAPTURE(size);
-      Ranks ranks(size, "cpu", kKvDefault, folder);
+      CAPTURE(stages);
+      Ranks ranks(size, "cpu", kKvDefault, folder, stages);
       uint32_t epoch = 1;
       for (const size_t leave_after : {1, 2, 3, 9, 20}) {
         CAPTURE(leave_after);

@@ -84,6 +84,7 @@ Result<bool> MessageReceiver::take_frame(std::span<const std::byte> frame) {
                         fmt::format("a message between stages announces {} bytes, not 1 to {}",
                                     total, bytes_max_));
     }
+    reserve_message(message, total);
     message.resize(total);
     received_ = 0;
     is_coming_ = true;

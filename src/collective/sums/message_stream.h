@@ -15,6 +15,12 @@
 
 namespace lockstep {
 
+// Messages that grow by a few bytes from step to step find room: buffers are a multiple of this.
+inline constexpr size_t kMessageRoom = 4096;
+inline void reserve_message(std::vector<std::byte>& message, size_t bytes) {
+  message.reserve((bytes + kMessageRoom - 1) / kMessageRoom * kMessageRoom);
+}
+
 class MessageSender {
  public:
   // `link` must outlive the sender.

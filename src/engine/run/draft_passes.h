@@ -21,7 +21,12 @@ class DraftPasses {
   // All must outlive it. `draft_model` guesses instead of the model's own layer; null: there is
   // none.
   DraftPasses(Model& model, Model* draft_model, Group& group, Sampler& sampler)
-      : model_(model), draft_model_(draft_model), group_(group), sampler_(sampler) {}
+      : model_(model), draft_model_(draft_model), group_(group), sampler_(sampler) {
+    after_choices_.reserve(model.limits());
+    next_.batch.reserve(model.limits());
+    guesses_.reserve(static_cast<size_t>(model.limits().tokens_max));
+    right_rows_.reserve(static_cast<size_t>(model.limits().tokens_max));
+  }
 
   // Computes step.drafts, and puts the guesses into the step's batch and requests. The result is
   // valid until the next call. Errors are those of the passes and of the exchanges, and

@@ -34,6 +34,7 @@ void ModelEngine::begin_epoch() {
   budget_ = std::make_unique<StepBudget>(limits_.sequences_max);
   round_trips_ = std::make_unique<StepBudget>(limits_.sequences_max);
   sent_.clear();
+  sent_.reserve(static_cast<size_t>(steps_in_flight_max(limits_.stages)));
   link_turns_.emplace(pipeline_->group(), measure_links_every_, std::chrono::steady_clock::now());
   if (sampler_) sampler_->slots().clear();
   grammars_ = std::make_unique<GrammarCache>(*grammar_maker_);
@@ -109,7 +110,7 @@ Status ModelEngine::finish_step(const EventSink& events) {
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - sent_.front().begin;
   round_trips_->observe(sent_.front().shape, took.count());
-  sent_.pop_front();
+  sent_.erase(sent_.begin());
   return complete(TRY(decode_result(incoming_, stage_limits_, choices_)), events);
 }
 

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -157,7 +156,7 @@ class ModelEngine final : public Engine {
     std::chrono::steady_clock::time_point begin;
   };
   std::unique_ptr<StepBudget> round_trips_;
-  std::deque<SentStep> sent_;  // oldest first
+  std::vector<SentStep> sent_;  // oldest first; a few
   std::chrono::milliseconds measure_links_every_{0};
   std::optional<LinkTurns> link_turns_;
   std::unique_ptr<GrammarMaker> grammar_maker_;  // destroyed before the inbox, which it wakes

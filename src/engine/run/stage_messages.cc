@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "collective/sums/message_stream.h"
+
 namespace lockstep {
 namespace {
 
@@ -114,6 +116,7 @@ size_t work_bytes_max(const StageLimits& limits) {
 void encode_work(const Step& step, const StageWork& work, std::vector<std::byte>& message) {
   message.resize(sizeof(WorkHeader));
   append_step(step, message);
+  reserve_message(message, message.size() + work.hidden.size_bytes() + sizeof(PageOutcome));
   const WorkHeader header{message.size() - sizeof(WorkHeader)};
   std::memcpy(message.data(), &header, sizeof(header));
   append_span(message, work.hidden);

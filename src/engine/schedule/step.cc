@@ -236,11 +236,16 @@ void Step::clear() {
   next_guesses.clear();
 }
 
+void DraftOrders::reserve(const BatchLimits& limits) {
+  pass.batch.reserve(limits);
+  pass.hidden_rows.reserve(static_cast<size_t>(limits.tokens_max));
+}
+
 void Step::reserve(const BatchLimits& limits) {
   batch.reserve(limits);
-  drafts.pass.batch.reserve(limits);
-  drafts.pass.hidden_rows.reserve(static_cast<size_t>(limits.tokens_max));
+  drafts.reserve(limits);
   requests.reserve(static_cast<size_t>(limits.tokens_max));
+  next_guesses.reserve(static_cast<size_t>(limits.tokens_max));
 }
 
 size_t step_bytes_max(const BatchLimits& limits) {

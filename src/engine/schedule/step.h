@@ -32,6 +32,7 @@ struct DraftOrders {
 
   bool empty() const { return pass.batch.tokens.empty(); }
   void clear();
+  void reserve(const BatchLimits& limits);
 };
 
 // Guesses for the next step of a sequence, in a pipeline: its last stage makes them right after the
