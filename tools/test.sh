@@ -34,7 +34,7 @@ built=$SECONDS
 case "$preset" in
   tsan) export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1 second_deadlock_stack=1}" ;;
   asan)
-    export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1 strict_string_checks=1}"
+    export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1 strict_string_checks=1 disable_coredump=0}"
     export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
     ;;
 esac

@@ -153,6 +153,7 @@ class FourMachinesTest(unittest.TestCase):
         ask(asked, 0)
         wait_for(lambda: not any(machine.workers() for machine in self.cluster.machines), "the end of the model")
 
+    @unittest.skipIf(harness.SANITIZERS, "a sanitizer multiplies what an idle program computes")
     def test_an_idle_model_costs_nothing(self):
         self.cluster.machines[0].load("--ranks", "4", "--nodes", ",".join(NAMES))
         self.check_answers()

@@ -17,6 +17,8 @@ SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 PROGRAM = os.environ.get("LOCKSTEP_PROGRAM", os.path.join(SOURCE, "build/release/lockstep"))
 STORIES = os.path.join(SOURCE, "models/stories260K")
 GOLDEN = os.path.join(SOURCE, "tests/data/golden")
+# Those that the program was built with; empty: none.
+SANITIZERS = os.environ.get("LOCKSTEP_SANITIZE", "")
 # A sanitized program on a busy machine is several times slower; figures measured against the 2 s are not
 # affected.
 PATIENCE_S = 60
