@@ -9,25 +9,31 @@ namespace lockstep {
 
 // The embedding is cut by token id: every rank looks up the tokens that it owns, and the rows are
 // gathered rank by rank in the exchange buffer. `places_[i]` is the place there of token i's row.
-// The same for rows of n-grams, which follow the embeddings of each rank.
+// The same for rows of n-grams, which follow the embeddings of each rank. Without these the rows
+// are listed by place, other ranks' as -1: operations that do not depend on the tokens are planned
+// and recorded once by a GPU.
 void Model::embed(const Batch& batch, Slice to) {
   const auto hidden = static_cast<size_t>(config_.hidden);
   // Places are so many floats; rows of n-grams are shorter than embeddings.
   const int unit =
       ngrams_.rows.empty() ? config_.embedded() : std::gcd(config_.embedded(), config_.ngrams->row);
   const int32_t places_of_row = config_.embedded() / unit;
+  const bool are_by_place = ngrams_.rows.empty();
   places_.assign(batch.tokens.size(), 0);
-  own_rows_.clear();
+  own_rows_.assign(are_by_place ? batch.tokens.size() : 0, -1);
   size_t own_begin = 0;
   int32_t next = 0;
   embedded_ends_.clear();
   for (int rank = 0; rank < cut_.rank_count(); ++rank) {
     const Range owned = cut_.vocabulary(rank);
-    if (rank == rank_) own_begin = static_cast<size_t>(next) * static_cast<size_t>(unit);
+    if (rank == rank_ && !are_by_place) {
+      own_begin = static_cast<size_t>(next) * static_cast<size_t>(unit);
+    }
     for (size_t i = 0; i < batch.tokens.size(); ++i) {
       const int32_t token = batch.tokens[i];
       if (token < owned.begin || token >= owned.end) continue;
-      if (rank == rank_) own_rows_.push_back(token - owned.begin);
+      if (rank == rank_ && are_by_place) own_rows_[static_cast<size_t>(next)] = token - owned.begin;
+      if (rank == rank_ && !are_by_place) own_rows_.push_back(token - owned.begin);
       places_[i] = next;
       next += places_of_row;
     }
