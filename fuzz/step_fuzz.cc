@@ -112,7 +112,7 @@ void look_at_result(std::span<const std::byte> message) {
     for (const TokenLogprob& one : choice.logprobs) sum = sum + one.logprob;
   }
   for (const float value : result.value().hidden) sum = sum + value;
-  for (const int32_t token : result.value().drafted.next) {
+  for (const int32_t token : result.value().drafted.next_guesses) {
     LOCKSTEP_CHECK(token >= -1 && token < kLimits.vocab_size);
   }
 }

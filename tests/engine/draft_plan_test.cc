@@ -2,6 +2,7 @@
 // and its guesses change no text.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -88,6 +89,44 @@ TEST_CASE("guesses of the layer stop where a request's tokens or the context end
     CHECK(answer.tokens == alone(request, limits).tokens);
     CHECK(answer.end == "length");
   }
+}
+
+TEST_CASE("a pipeline makes no guesses for later steps that would not use them") {
+  const auto ordered = [](const Step& step) {
+    int count = 0;
+    for (const NextGuesses& each : step.next_guesses) count += each.count;
+    return count;
+  };
+  // While the other one's prompt is fed.
+  FakeEngine engine(pipeline_limits(2));
+  engine.submit(1, request_of({5, 6, 7}, 300, kRepeatingSeed));
+  for (int i = 0; i < 20 && engine.plan(); ++i) engine.complete();
+  engine.submit(2, request_of(fake_text(900, 3), 20, kRepeatingSeed));
+  int fed = 0, beside = 0, after = 0;
+  while (engine.plan()) {
+    const bool is_fed =
+        std::any_of(engine.step.next_guesses.begin(), engine.step.next_guesses.end(),
+                    [](const auto& each) { return each.token_after >= 0; });
+    fed += is_fed ? 1 : 0;
+    (is_fed ? beside : after) += ordered(engine.step);
+    engine.complete();
+  }
+  CHECK(fed > 5);
+  CHECK(beside == 0);
+  CHECK(after > 100);
+  // Where the request says what comes.
+  const GenerateRequest plain = request_of(fake_text(20, 3), 400, kRepeatingSeed);
+  GenerateRequest told = plain;
+  told.guess = serial(plain).tokens;
+  FakeEngine other(pipeline_limits(2));
+  other.submit(1, told);
+  int needless = 0;
+  for (int steps = 0; other.plan(); ++steps) {
+    if (steps > 0) needless += ordered(other.step);
+    other.complete();
+  }
+  CHECK(needless <= kLayerGuessesMax);
+  CHECK(other.answer(1).tokens == told.guess);
 }
 
 TEST_CASE("there are no guesses where batches are too small for the blocks of two sequences") {

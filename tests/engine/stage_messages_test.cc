@@ -54,7 +54,7 @@ std::vector<std::byte> result_message(std::optional<PageOutcome> pages = std::nu
                                           {.has_ended = true},
                                           {.is_lost = true}};
   std::vector<std::byte> message;
-  encode_result({choices, hidden, pages, {.next = guesses}}, message);
+  encode_result({choices, hidden, pages, {.next_guesses = guesses}}, message);
   return message;
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("a result carries guesses for the next steps, and others are refused")
     CHECK(message.size() <= result_bytes_max(kStageLimits));
     const auto result = decode_result(message, kStageLimits, choices);
     REQUIRE(result.ok());
-    const auto next = result.value().drafted.next;
+    const auto next = result.value().drafted.next_guesses;
     CHECK(std::vector<int32_t>(next.begin(), next.end()) == guesses);
     CHECK(result.value().pages);
     CHECK(result.value().hidden[2] == 7);

@@ -244,8 +244,8 @@ TEST_CASE("orders to the draft layer arrive with the step, and impossible ones a
 TEST_CASE("orders for guesses of the next steps arrive, and impossible ones are refused") {
   const auto with_guesses = [] {
     Step step = step_with_page_orders();
-    step.next_guesses = {{.first_row = 0, .rows = 1, .next = 7, .count = 0},
-                         {.first_row = 1, .rows = 2, .next = -1, .count = 3}};
+    step.next_guesses = {{.first_row = 0, .rows = 1, .token_after = 7, .count = 0},
+                         {.first_row = 1, .rows = 2, .token_after = -1, .count = 3}};
     return step;
   };
   const std::vector<std::byte> bytes = encoded(with_guesses());
@@ -253,7 +253,7 @@ TEST_CASE("orders for guesses of the next steps arrive, and impossible ones are 
   Step got;
   REQUIRE(decode_step(bytes, kBatchLimits, got).ok());
   REQUIRE(got.next_guesses.size() == 2);
-  CHECK(got.next_guesses[0].next == 7);
+  CHECK(got.next_guesses[0].token_after == 7);
   CHECK(got.next_guesses[1].first_row == 1);
   CHECK(got.next_guesses[1].rows == 2);
   CHECK(got.next_guesses[1].count == 3);
@@ -272,8 +272,8 @@ TEST_CASE("orders for guesses of the next steps arrive, and impossible ones are 
   CHECK(is_refused([](Step& s) { s.next_guesses[0].rows = 0; }));
   CHECK(is_refused([](Step& s) { s.next_guesses[1].rows = 3; }));  // beyond the batch
   CHECK(is_refused([](Step& s) { s.next_guesses[1].rows = 0x7fffffff; }));
-  CHECK(is_refused([](Step& s) { s.next_guesses[0].next = 100; }));
-  CHECK(is_refused([](Step& s) { s.next_guesses[0].next = -2; }));
+  CHECK(is_refused([](Step& s) { s.next_guesses[0].token_after = 100; }));
+  CHECK(is_refused([](Step& s) { s.next_guesses[0].token_after = -2; }));
   CHECK(is_refused([](Step& s) { s.next_guesses[0].count = -1; }));
   CHECK(is_refused([](Step& s) { s.next_guesses[0].count = 6; }));  // more than a batch has
   CHECK(is_refused([](Step& s) { s.next_guesses.resize(4); }));

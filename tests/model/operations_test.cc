@@ -1,4 +1,4 @@
-// What a pass asks of its device does not depend on the tokens: a GPU plays what it has recorded.
+// The operations of a pass do not depend on its tokens, so that a GPU plays what it has recorded.
 #include <doctest/doctest.h>
 
 #include <string>

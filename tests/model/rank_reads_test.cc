@@ -147,6 +147,7 @@ TEST_CASE("a rank reads only what rank_reads lists, whatever the checkpoint's fo
         auto partial = open_model(folder.path().string(), PartialFiles::kAllowed);
         REQUIRE_MESSAGE(partial.ok(), (partial.ok() ? "" : partial.error().message));
         if (drafts) use_draft_layer(partial.value(), split.stages);
+        CHECK(partial.value().config.has_draft_layer() == has_layer);
         const auto loaded = load_rank(partial.value(), split, rank);
         REQUIRE_MESSAGE(loaded.ok(), (loaded.ok() ? "" : loaded.error().message));
         const auto expected = load_rank(whole.value(), split, rank);

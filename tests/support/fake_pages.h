@@ -166,7 +166,8 @@ class FakePages {
       int32_t right = -1;  // the last row whose token was
       for (int32_t row = own.first_row; row < own.first_row + own.rows; ++row) {
         const bool is_last = row + 1 == own.first_row + own.rows;
-        const int32_t known = is_last ? own.next : batch.tokens[static_cast<size_t>(row) + 1];
+        const int32_t known =
+            is_last ? own.token_after : batch.tokens[static_cast<size_t>(row) + 1];
         int32_t next = known;
         const auto output = std::find(batch.outputs.begin(), batch.outputs.end(), row);
         if (output != batch.outputs.end()) {
@@ -421,7 +422,7 @@ class FakeEngine {
   void complete() {
     REQUIRE(scheduler
                 .complete(choices_.front(), hidden_.front(), events, outcomes_.front(),
-                          {.tokens = tokens_.front(), .next = next_.front()})
+                          {.tokens = tokens_.front(), .next_guesses = next_.front()})
                 .ok());
     next_.pop_front();
     tokens_.pop_front();

@@ -77,22 +77,28 @@ Status DraftPasses::guess_in_turn(const DraftOrders& orders, std::span<int32_t> 
 
 // The choice after a row says whether the next row's token, a guess, is right; without a choice it
 // is known to be.
-Status DraftPasses::agree_on_rows(const Step& step, std::span<const SampledToken> choices) {
-  right_rows_.assign(step.next_guesses.size(), {});
+void DraftPasses::find_right_rows(const Step& step, std::span<const SampledToken> choices) {
   ChoiceOfRow choice_of(step, choices);
-  for (size_t i = 0; i < right_rows_.size() && group_.rank() == 0; ++i) {
+  for (size_t i = 0; i < right_rows_.size(); ++i) {
     const NextGuesses& own = step.next_guesses[i];
     RightRows& right = right_rows_[i];
     for (int32_t row = own.first_row, end = row + own.rows; row < end; ++row) {
       const bool is_last = row + 1 == end;
-      const int32_t known = is_last ? own.next : step.batch.tokens[static_cast<size_t>(row) + 1];
+      const int32_t known =
+          is_last ? own.token_after : step.batch.tokens[static_cast<size_t>(row) + 1];
       const SampledToken* choice = choice_of(row);
-      const int32_t next = choice ? choice->token : known;
-      if (next < 0) break;
-      right = {right.count + 1, next};
-      if (next != known) break;
+      const int32_t after = choice ? choice->token : known;
+      if (after < 0) break;
+      right = {right.count + 1, after};
+      if (after != known) break;
     }
   }
+}
+
+// Only rank 0 has the choices.
+Status DraftPasses::agree_on_rows(const Step& step, std::span<const SampledToken> choices) {
+  right_rows_.assign(step.next_guesses.size(), {});
+  if (group_.rank() == 0) find_right_rows(step, choices);
   if (group_.size() == 1) return Ok{};
   const auto bytes = std::as_writable_bytes(std::span(right_rows_));
   message_.assign(bytes.begin(), bytes.end());
@@ -121,7 +127,7 @@ Result<std::span<const int32_t>> DraftPasses::guess_next(const Step& step,
     const int32_t end = own.first_row + right.count;
     for (int32_t row = own.first_row; row < end; ++row) {
       const auto at = static_cast<size_t>(row);
-      batch.tokens.push_back(row + 1 < end ? step.batch.tokens[at + 1] : right.next);
+      batch.tokens.push_back(row + 1 < end ? step.batch.tokens[at + 1] : right.token_after);
       batch.positions.push_back(step.batch.positions[at]);
       batch.list_offsets.push_back(step.batch.list_offsets[at]);
       after_choices_.pass.hidden_rows.push_back(row);

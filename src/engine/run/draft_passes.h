@@ -42,14 +42,15 @@ class DraftPasses {
   // The rows of a sequence whose tokens are right, and the token after them.
   struct RightRows {
     int32_t count = 0;
-    int32_t next = -1;
+    int32_t token_after = -1;
   };
   // kCorrupt if the orders want what cannot be guessed.
   Status check(const DraftOrders& orders) const;
   bool guesses_blocks() const { return !draft_model_ && model_.config().guesses_blocks(); }
   // Puts the guesses into their places of `tokens`.
   Status guess_in_turn(const DraftOrders& orders, std::span<int32_t> tokens);
-  // Fills right_rows_, on rank 0 from the choices.
+  // Fill right_rows_: from the choices, and from those of rank 0.
+  void find_right_rows(const Step& step, std::span<const SampledToken> choices);
   Status agree_on_rows(const Step& step, std::span<const SampledToken> choices);
   Result<ModelOutputs> compute(const DraftBatch& pass);
   Status guess_blocks(Step& step);

@@ -1,5 +1,6 @@
 #include "engine/run/model_engine.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -99,7 +100,9 @@ Status ModelEngine::carry_out(StepShape shape, const EventSink& events) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   budget_->observe(shape, took.count());
   if (pipeline_->place().is_last()) return complete(result, events);
-  sent_.push_back({shape, begin});
+  const bool waits = std::any_of(sent_.begin(), sent_.end(),
+                                 [](const SentStep& one) { return one.shape.prompt_tokens > 0; });
+  sent_.push_back({shape, begin, waits});
   return Ok{};
 }
 
@@ -109,7 +112,7 @@ Status ModelEngine::finish_step(const EventSink& events) {
     return Error{ErrorCode::kCorrupt, "the last stage sent choices that were not requested"};
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - sent_.front().begin;
-  round_trips_->observe(sent_.front().shape, took.count());
+  if (!sent_.front().waits) round_trips_->observe(sent_.front().shape, took.count());
   sent_.erase(sent_.begin());
   return complete(TRY(decode_result(incoming_, stage_limits_, choices_)), events);
 }
@@ -217,7 +220,7 @@ Status ModelEngine::guess_next(StepResult& result) {
   if (!draft_passes_ || model_->config().guesses_blocks()) return nothing_guesses();
   hidden_.assign(result.hidden.begin(), result.hidden.end());
   result.hidden = hidden_;
-  result.drafted.next = TRY(draft_passes_->guess_next(step_, result.choices));
+  result.drafted.next_guesses = TRY(draft_passes_->guess_next(step_, result.choices));
   return Ok{};
 }
 

@@ -83,7 +83,8 @@ class ModelEngine final : public Engine {
   void schedule(ChoiceLeader::ReadyRequest ready, const EventSink& events);
   // Plans a step and computes this rank's part; false if there is nothing to plan now.
   Result<bool> begin_step(const EventSink& events);
-  // Has step_ computed, on rank 0; completes it if there is one stage.
+  // Rank 0 sends step_ and computes its part of it, and times that. With one stage the step is
+  // complete then, else it is in flight.
   Status carry_out(StepShape shape, const EventSink& events);
   // Completes the oldest step, whose result has arrived.
   Status finish_step(const EventSink& events);
@@ -113,8 +114,8 @@ class ModelEngine final : public Engine {
   Status follow();
   // The next step, and the hidden state if an earlier stage has begun it.
   Result<StageWork> receive();
-  // One stage's part of step_. The result is empty but with a single stage; the last one of several
-  // sends it.
+  // One stage's part of step_. The last of several stages sends the result to rank 0 and returns an
+  // empty one, as the others do.
   Result<StepResult> compute(const StageWork& work);
   // Makes step_'s guesses for later steps, which overwrites the outputs in the model's memory.
   Status guess_next(StepResult& result);
@@ -149,11 +150,12 @@ class ModelEngine final : public Engine {
   std::chrono::steady_clock::time_point save_again_{};  // the earliest time
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<StepBudget> budget_;
-  // In a pipeline the time until a step's choices are back says how many guesses pay; rank 0's own
-  // part of it how many prompt tokens fit.
+  // In a pipeline `budget_` knows the times of rank 0's own part, for prompts, and `round_trips_`
+  // those until the choices are back, for guesses.
   struct SentStep {
     StepShape shape;
     std::chrono::steady_clock::time_point begin;
+    bool waits;  // for a prompt before it: its time says nothing
   };
   std::unique_ptr<StepBudget> round_trips_;
   std::vector<SentStep> sent_;  // oldest first; a few

@@ -161,7 +161,7 @@ void encode_result(const StepResult& result, std::vector<std::byte>& message) {
                       .rows = 0,
                       .row_floats = 0,
                       .hidden_floats = static_cast<uint32_t>(result.hidden.size()),
-                      .guesses = static_cast<uint32_t>(result.drafted.next.size())};
+                      .guesses = static_cast<uint32_t>(result.drafted.next_guesses.size())};
   for (const SampledToken& choice : result.choices) {
     header.logprobs += static_cast<uint32_t>(choice.logprobs.size());
     if (choice.logits.empty()) continue;
@@ -180,7 +180,7 @@ void encode_result(const StepResult& result, std::vector<std::byte>& message) {
   for (const SampledToken& choice : result.choices) append_span(message, choice.logprobs);
   for (const SampledToken& choice : result.choices) append_span(message, choice.logits);
   append_span(message, result.hidden);
-  append_span(message, result.drafted.next);
+  append_span(message, result.drafted.next_guesses);
   if (result.pages) append_span(message, *result.pages);
 }
 
@@ -203,15 +203,16 @@ Result<StepResult> decode_result(std::span<const std::byte> message, const Stage
   if (header.logprobs > header.choices * kLogprobsMax) return broken_result();
   const size_t guess_bytes = header.guesses * sizeof(int32_t);
   if (header.guesses > tokens_max || message.size() < guess_bytes) return broken_result();
-  result.drafted.next = ints_of(message.last(guess_bytes));
+  const auto guesses = message.last(guess_bytes);
   message = message.first(message.size() - guess_bytes);
-  if (!are_guesses(result.drafted.next, limits)) return broken_result();
   const size_t records = header.choices * sizeof(ChoiceRecord);
   const size_t logprob_bytes = header.logprobs * sizeof(TokenLogprob);
   const size_t values = header.rows * width + header.hidden_floats;
   if (message.size() != sizeof(header) + records + logprob_bytes + values * sizeof(float)) {
     return broken_result();
   }
+  result.drafted.next_guesses = ints_of(guesses);  // everything is whole words
+  if (!are_guesses(result.drafted.next_guesses, limits)) return broken_result();
   std::span<const TokenLogprob> logprobs =
       logprobs_of(message.subspan(sizeof(header) + records, logprob_bytes));
   if (!are_choice_tokens(logprobs, limits)) return broken_result();

@@ -157,13 +157,15 @@ bool Scheduler::plan(Step& step, const StepBudgets& budgets) {
   shape_.prompt_tokens = step.batch.token_count() - shape_.decoding - shape_.guesses;
   const bool has_planned = !planned.sequences.empty();
   if (has_planned) {
-    if (limits_.guesses_next()) {
+    if (limits_.guesses_at_end()) {
       plan_next_guesses(step, planned);
     } else if (limits_.has_draft_layer) {
       plan_draft_pass(step, planned);
     }
     if (limits_.has_draft_model()) plan_model_pass(step, planned);
     shape_.drafted = step.drafts.pass.batch.token_count();
+    shape_.guesses_at_end = std::any_of(step.next_guesses.begin(), step.next_guesses.end(),
+                                        [](const NextGuesses& each) { return each.count > 0; });
     ++steps_planned_;
     in_flight_.push_back(std::move(planned));
   } else {
@@ -311,8 +313,8 @@ int32_t Scheduler::add_page_list(const Sequence& sequence, Batch& batch) {
 
 void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& planned) {
   const int end = sequence.fed + count;
-  const int next_guesses = guesses_after(sequence, end);
-  grow(sequence, positions_needed(sequence, end, next_guesses), step);
+  const int wanted = wanted_guesses(sequence, end);
+  grow(sequence, positions_needed(sequence, end, wanted), step);
   Batch& batch = step.batch;
   const int known = static_cast<int>(sequence.tokens.size()), first_row = batch.token_count();
   const int begin = sequence.fed;
@@ -353,7 +355,7 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
                                .hidden_outputs = hidden_outputs,
                                .drafts = guesses,
                                .by_layer = guesses > 0 && sequence.guesses_by_layer,
-                               .next_guesses = next_guesses,
+                               .wanted_guesses = wanted,
                                .loads = 0});
   sequence.fed = end;
   sequence.last_step = steps_planned_;
@@ -363,21 +365,21 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
 Status Scheduler::complete(std::span<const SampledToken> choices, std::span<const float> hidden,
                            const EventSink& events, PageOutcome moved, DraftOutcome drafted) {
   LOCKSTEP_CHECK(!in_flight_.empty());
-  size_t outputs = 0, rows = 0, next_guesses = 0;
+  size_t outputs = 0, rows = 0, guesses = 0;
   for (const Planned& planned : in_flight_.front().sequences) {
-    next_guesses += static_cast<size_t>(planned.next_guesses);
+    guesses += static_cast<size_t>(planned.wanted_guesses);
     outputs += static_cast<size_t>(planned.outputs);
     rows += static_cast<size_t>(planned.hidden_outputs);
   }
   const size_t width = rows > 0 ? hidden.size() / rows : 0;
   if (choices.size() != outputs || hidden.size() != rows * width || (rows > 0 && width == 0) ||
-      drafted.next.size() != next_guesses) {
+      drafted.next_guesses.size() != guesses) {
     return Error{ErrorCode::kCorrupt, "a step returned other choices than were requested"};
   }
   PlannedStep step = std::move(in_flight_.front());
   in_flight_.erase(in_flight_.begin());
   complete_orders(step, moved);
-  if (!limits_.guesses_next()) take_drafted(step, drafted, events);
+  if (!limits_.guesses_at_end()) take_drafted(step, drafted, events);
   for (const Planned& planned : step.sequences) {
     if (planned.is_load()) continue;
     Sequence& sequence = *planned.sequence;
@@ -385,16 +387,17 @@ Status Scheduler::complete(std::span<const SampledToken> choices, std::span<cons
     const auto own_hidden = hidden.first(static_cast<size_t>(planned.hidden_outputs) * width);
     choices = choices.subspan(own_choices.size());
     hidden = hidden.subspan(own_hidden.size());
-    const auto next_guesses = drafted.next.first(static_cast<size_t>(planned.next_guesses));
-    drafted.next = drafted.next.subspan(next_guesses.size());
+    const auto own_guesses =
+        drafted.next_guesses.first(static_cast<size_t>(planned.wanted_guesses));
+    drafted.next_guesses = drafted.next_guesses.subspan(own_guesses.size());
     --sequence.steps_in_flight;
     sequence.completed = planned.end - planned.drafts;
     const bool has_ended = take_outputs(planned, own_choices, own_hidden, width, events);
     pages_.enter(sequence.pages, sequence.tokens, sequence.completed);
     if (has_ended) {
       remove(sequence);
-    } else if (limits_.guesses_next()) {
-      keep_next_guesses(sequence, next_guesses);
+    } else if (limits_.guesses_at_end()) {
+      keep_next_guesses(sequence, own_guesses);
     } else if (limits_.has_draft_layer) {
       undrafted_.push_back({&sequence, planned.begin, sequence.completed, planned.first_row});
     }

@@ -68,7 +68,7 @@ struct SchedulerLimits {
   int draft_block = 0;    // tokens that the layer guesses at once; 0: one after the other
 
   // The draft layer guesses at the end of a step, for the next one.
-  bool guesses_next() const { return has_draft_layer && stages > 1; }
+  bool guesses_at_end() const { return has_draft_layer && stages > 1; }
   bool has_draft_model() const { return draft_vocab_size > 0; }
 };
 
@@ -95,11 +95,11 @@ inline constexpr int kDraftingSequencesMax = 2;
 // Pages that let every running sequence fill its context, so that none ever runs out.
 int pages_needed(const SchedulerLimits& limits);
 
-// The draft layer's part of a step's results. In a pipeline there are only the `next` ones.
+// The draft layer's part of a step's results. In a pipeline there are only the last ones.
 struct DraftOutcome {
   std::span<const int32_t> tokens{};             // of the step's batch, with the guesses
   std::span<const std::vector<float>> logits{};  // one row for each output of which they are wanted
-  std::span<const int32_t> next{};  // guesses of step.next_guesses; -1: could not be made
+  std::span<const int32_t> next_guesses{};       // of step.next_guesses; -1: could not be made
 };
 
 // Times of steps, for planning. Null: not known, and no limit.
@@ -197,10 +197,10 @@ class Scheduler {
     int end;        // position after its last token
     int outputs;
     int hidden_outputs;
-    int drafts;        // guesses after the last known token
-    bool by_layer;     // the draft layer makes them
-    int next_guesses;  // wanted for the next step
-    int loads;         // pages
+    int drafts;          // guesses after the last known token
+    bool by_layer;       // the draft layer makes them
+    int wanted_guesses;  // for its next step
+    int loads;           // pages
     bool loads_state = false;
 
     bool is_load() const { return loads > 0 || loads_state; }  // then there are no tokens
@@ -260,7 +260,7 @@ class Scheduler {
   int guesses_that_pay(const Sequence& sequence, int decoding, int most) const;
   // In a pipeline: the guesses wanted at the end of a step up to `end`, the orders for them, and
   // those made, of which a step uses at most `room`.
-  int guesses_after(const Sequence& sequence, int end) const;
+  int wanted_guesses(const Sequence& sequence, int end) const;
   static void plan_next_guesses(Step& step, const PlannedStep& planned);
   static void keep_next_guesses(Sequence& sequence, std::span<const int32_t> guesses);
   int use_next_guesses(Sequence& sequence, int room) const;
@@ -277,7 +277,7 @@ class Scheduler {
   // its context.
   bool has_room_for_block(const Sequence& sequence) const;
   // The positions that a step up to `end` needs room for.
-  int positions_needed(const Sequence& sequence, int end, int next_guesses) const;
+  int positions_needed(const Sequence& sequence, int end, int wanted_guesses) const;
   // In scheduler_draft_model.cc.
   bool may_guess_by_model(const Sequence& sequence) const;
   void plan_model_pass(Step& step, PlannedStep& planned);

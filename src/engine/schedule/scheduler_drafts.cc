@@ -14,7 +14,7 @@ Status Scheduler::check_draft_logits(const GenerateRequest& request) const {
   if (!limits_.has_draft_layer) {
     return Error{ErrorCode::kUnsupported, "the model has no draft layer that lockstep can use"};
   }
-  if (limits_.guesses_next()) {
+  if (limits_.guesses_at_end()) {
     return Error{ErrorCode::kUnsupported,
                  "the draft layer's logits cannot be had from a pipeline: use one stage"};
   }
@@ -41,7 +41,7 @@ void Scheduler::guess(Sequence& sequence, int room, bool may_draft, int decoding
   if (count > 0 || !may_draft) return;
   count = limits_.layer_guesses > 0 ? 0 : std::min(room, draft(sequence));
   if (count > 0) return;
-  if (limits_.guesses_next()) {
+  if (limits_.guesses_at_end()) {
     count = use_next_guesses(sequence, room);
   } else {
     count = std::min(room, guess_by_layer(sequence, decoding));
@@ -74,14 +74,21 @@ int Scheduler::guesses_that_pay(const Sequence& sequence, int decoding, int most
   return budgets_.guesses->guesses(decoding, sequence.layer_accuracy.share, most);
 }
 
-// The step chooses one token at least before them, and the layer computes the position before each.
-int Scheduler::guesses_after(const Sequence& sequence, int end) const {
-  const bool is_chosen =
-      end >= static_cast<int>(sequence.tokens.size()) && sequence.request.max_tokens > 0;
+// As many as the next step can check, which has one chosen token more at least; the layer computes
+// the position before each. None if they would not be used: while a prompt is fed, or after a step
+// whose guesses cost nothing.
+int Scheduler::wanted_guesses(const Sequence& sequence, int end) const {
+  const auto size = static_cast<int>(sequence.tokens.size());
   const auto running = static_cast<int>(running_.size());
-  if (!limits_.guesses_next() || !is_chosen || running > kDraftingSequencesMax) return 0;
-  const int most = std::min({kLayerGuessesMax, limits_.tokens_max / kDraftingSequencesMax,
-                             guesses_max(sequence) - 1, limits_.context - end + 1});
+  if (!limits_.guesses_at_end() || running > kDraftingSequencesMax) return 0;
+  const bool decode_others = std::all_of(running_.begin(), running_.end(), [&](const auto& other) {
+    return other.get() == &sequence || other->decodes();
+  });
+  const bool has_free_guesses = sequence.drafts.count > 0 && !sequence.guesses_by_layer;
+  if (end < size || !decode_others || has_free_guesses) return 0;
+  const int tokens = sequence.request.max_tokens - (size - sequence.prompt_size()) - 2;
+  const int most = std::min({kLayerGuessesMax, limits_.tokens_max / kDraftingSequencesMax, tokens,
+                             limits_.context - end + 1, pages_.guesses_max()});
   return guesses_that_pay(sequence, running, most);
 }
 
@@ -92,8 +99,8 @@ void Scheduler::plan_next_guesses(Step& step, const PlannedStep& planned) {
     const auto end = static_cast<size_t>(each.end);
     step.next_guesses.push_back({.first_row = each.first_row,
                                  .rows = each.end - each.begin,
-                                 .next = end < tokens.size() ? tokens[end] : -1,
-                                 .count = each.next_guesses});
+                                 .token_after = end < tokens.size() ? tokens[end] : -1,
+                                 .count = each.wanted_guesses});
   }
 }
 
@@ -127,8 +134,8 @@ bool Scheduler::has_room_for_block(const Sequence& sequence) const {
          kDraftingSequencesMax * (limits_.draft_block + 1) <= limits_.tokens_max;
 }
 
-int Scheduler::positions_needed(const Sequence& sequence, int end, int next_guesses) const {
-  if (limits_.draft_block == 0) return end + std::max(0, next_guesses - 1);
+int Scheduler::positions_needed(const Sequence& sequence, int end, int wanted_guesses) const {
+  if (limits_.draft_block == 0) return end + std::max(0, wanted_guesses - 1);
   if (sequence.request.draft_logits) return end + limits_.draft_block;
   return sequence.guesses_by_layer ? std::max(end, sequence.fed + limits_.draft_block) : end;
 }

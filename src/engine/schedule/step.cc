@@ -202,7 +202,7 @@ Result<std::span<const std::byte>> take_next_guesses(std::span<const std::byte> 
   for (const NextGuesses& each : step.next_guesses) {
     const bool are_rows =
         each.first_row >= least && each.rows > 0 && within(each.first_row, tokens - each.rows);
-    const bool is_token = each.next >= -1 && each.next < limits.vocab_size;
+    const bool is_token = each.token_after >= -1 && each.token_after < limits.vocab_size;
     if (!are_rows || !is_token || !within(each.count, kDraftTokensMax)) return broken_step();
     least = each.first_row + each.rows;
     guesses += each.count;

@@ -38,10 +38,10 @@ struct DraftOrders {
 // Guesses for the next step of a sequence, in a pipeline: its last stage makes them right after the
 // choices of this step, where the hidden states are.
 struct NextGuesses {
-  int32_t first_row = 0;  // of the sequence in the batch
-  int32_t rows = 0;       // the layer sees them as far as their tokens prove right
-  int32_t next = -1;      // the token after them; -1: the choice there, if there is one
-  int32_t count = 0;      // of guesses after that choice
+  int32_t first_row = 0;     // of the sequence in the batch
+  int32_t rows = 0;          // the layer sees them as far as their tokens prove right
+  int32_t token_after = -1;  // -1: the choice there, if there is one
+  int32_t count = 0;         // of guesses after that choice
 };
 
 struct Step {

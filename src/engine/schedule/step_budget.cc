@@ -49,6 +49,8 @@ void StepBudget::observe(StepShape shape, double seconds) {
   if (shape.prompt_tokens == 0 && shape.drafted > usual) return;
   if (shape.by_layer) return learn_guesses(shape, seconds);
   if (shape.guesses > 0) return;
+  // It takes longer than decoding alone, and no guess in it is checked.
+  if (shape.guesses_at_end) return;
   if (shape.decoding > 0) {
     guessing_in_row_ = 0;
     ++alone_in_row_;

@@ -14,9 +14,10 @@ namespace lockstep {
 struct StepShape {
   int decoding = 0;  // sequences that get one token each
   int prompt_tokens = 0;
-  int guesses = 0;        // extra tokens of these sequences; there are no prompts then
-  bool by_layer = false;  // the draft layer or the draft model makes guesses
-  int drafted = 0;        // tokens that it sees before: the layer those of the step before
+  int guesses = 0;              // extra tokens of these sequences; there are no prompts then
+  bool by_layer = false;        // the draft layer or the draft model makes guesses
+  bool guesses_at_end = false;  // for later steps
+  int drafted = 0;              // tokens that it sees before: the layer those of the step before
 };
 
 class StepBudget {

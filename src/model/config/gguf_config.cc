@@ -302,13 +302,13 @@ Status ConfigWriter::write_recurrent() {
 
 // A layer without heads of keys is recurrent.
 Status ConfigWriter::write_kimi_linear() {
-  if (has_tensor("blk.0.attn_gate.weight")) {
-    return unsupported("an output gate of full rank, blk.0.attn_gate.weight, is not supported");
-  }
   const auto heads =
       TRY(fields_.of_layers("attention.head_count_kv", static_cast<size_t>(layers_)));
   JsonArray recurrent, full;
   for (size_t layer = 0; layer < heads.size(); ++layer) {
+    const std::string gate = fmt::format("blk.{}.attn_gate.weight", layer);
+    if (has_tensor(gate))
+      return unsupported("a gate of the attention, " + gate + ", is not supported");
     (heads[layer] == 0 ? recurrent : full).push_back(static_cast<int64_t>(layer) + 1);
   }
   JsonObject linear{{"kda_layers", std::move(recurrent)}, {"full_attn_layers", std::move(full)}};

@@ -21,7 +21,7 @@ Result<OpenedModel> open_model(const std::string& model,
                                PartialFiles partial = PartialFiles::kRefused);
 // Lets the model use its draft layer, if its files have one that can be used: in the quantised form
 // of the layer the ranks' parts must begin where those of the other layers begin, so that the
-// model's bits stay as they are. `stages` of a pipeline, of which the last one has the layer.
+// model's bits stay as they are. With several `stages` the last one has the layer.
 // ModelConfig::has_draft_layer() and `draft_problem` tell.
 void use_draft_layer(OpenedModel& model, int stages = 1);
 // Both; a shape with a draft layer has random weights for it then.

@@ -61,22 +61,24 @@ Status check_shape(const GgufTensor& tensor, const std::vector<uint64_t>& wanted
   return Error{ErrorCode::kCorrupt, message + " is asked for"};
 }
 
+// One of all inputs, or one each of queries, keys and values.
 bool is_convolution(const GgufTensor& tensor) {
-  constexpr std::string_view kOfInputs = ".ssm_conv1d_";  // and "q.weight"
   return tensor.name.ends_with(kGgufConvolutionEnding) ||
-         tensor.name.find(kOfInputs) != std::string_view::npos;
+         tensor.name.find(".ssm_conv1d_") != std::string_view::npos;
 }
 
-// A convolution has a row of taps for each channel; Kimi Linear's has one more dimension, of 1,
-// between them, as the rates of decay have one before their heads.
+// A convolution has a row of taps for each channel. Kimi Linear's have one more dimension, of 1,
+// between them, and its rates of decay have one before the heads.
 std::vector<uint64_t> shape_of_vector(const GgufTensor& tensor, uint64_t size) {
   const std::vector<uint64_t>& dimensions = tensor.dimensions;
   if (dimensions.size() < 2) return {size};
-  const uint64_t inner = is_convolution(tensor) ? dimensions[0] : 1;
-  if (inner == 0 || inner > dimensions[0] || size % inner != 0) return {size};
-  if (dimensions.size() > 2 && inner > 1) return {inner, 1, size / inner};
-  return dimensions[0] == inner ? std::vector<uint64_t>{inner, size / inner}
-                                : std::vector<uint64_t>{size};
+  const uint64_t taps = is_convolution(tensor) ? dimensions[0] : 0;
+  if (taps > 0 && size % taps == 0) {
+    if (dimensions.size() == 2) return {taps, size / taps};
+    return {taps, 1, size / taps};
+  }
+  if (dimensions[0] == 1 && dimensions[1] == size) return {1, size};
+  return {size};
 }
 
 class GgufSource final : public WeightSource {
