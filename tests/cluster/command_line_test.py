@@ -290,6 +290,19 @@ class CommandLine(unittest.TestCase):
             self.assertGreater(times["p50_us"], 0)
             self.assertGreaterEqual(times["p99_us"], times["p50_us"])
 
+    def test_bench_counts_what_a_draft_layer_guesses(self):
+        case = os.path.join(harness.GOLDEN, "mtp-glm4moe-bf16")
+        lengths = ["-p", 8, "-n", 40, "-r", 1]
+        told = harness.run_json("bench", case, *lengths, "--draft-layer", "--ranks", 2, "--json")
+        self.assertGreaterEqual(told["guesses_right"], 0)
+        self.assertLessEqual(told["guesses_right"], 1)
+        self.assertGreaterEqual(told["tokens_per_step"], 1)
+        self.assertGreater(told["exchanges_per_token"], 2)
+        self.assertNotIn("decode_gb_s", told)
+        text = harness.run("bench", case, *lengths, "--draft-layer").stdout
+        self.assertRegex(text, r"guesses +[0-9.]+ % right +[0-9.]+ tokens a step\n")
+        self.assertNotIn("guesses", harness.run("bench", case, *lengths).stdout)
+
     def test_bench_of_a_shape_needs_no_checkpoint(self):
         with tempfile.TemporaryDirectory() as work:
             path = os.path.join(work, "config.json")

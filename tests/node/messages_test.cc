@@ -124,7 +124,7 @@ TEST_CASE("small messages arrive unchanged") {
   const PageStoreCounts counts{.bytes = ~uint64_t{0}, .pages = 2, .saved = 3, .loaded = 4};
   CHECK(decode_page_counts(encode_page_counts(counts)).value() == counts);
   CHECK_FALSE(decode_page_counts(encode_id(5)).ok());
-  const DraftCounts drafts{.steps = 1, .guesses = ~uint64_t{0}, .right = 3};
+  const DraftCounts drafts{.steps = 1, .guesses = ~uint64_t{0}, .right = 3, .exchanges = 4};
   CHECK(decode_draft_counts(encode_draft_counts(drafts)).value() == drafts);
   CHECK_FALSE(decode_draft_counts(encode_id(5)).ok());
   const EpochSetup epoch = decode_epoch(encode_epoch({~uint64_t{0}, "abc"})).value();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/machine/machine.h"
@@ -12,6 +13,7 @@
 #include "cli/client/generate.h"
 #include "cli/text/output.h"
 #include "device/open/read_probe.h"
+#include "node/worker/worker_control.h"
 
 namespace lockstep {
 namespace {
@@ -60,6 +62,24 @@ Result<ModelTimes> measure_round(ModelService& model, const ModelBenchFlags& fla
                     .token_s = std::max((many.seconds - one.seconds) / tokens, kLeastSeconds),
                     .prompt_j = prompt.joules,
                     .token_j = std::max((many.joules - one.joules) / tokens, 0.0)};
+}
+
+// They come with heartbeats: those of an answer are complete when they change no more.
+DraftCounts settled_counts(const ModelService& model) {
+  constexpr auto kInterval = 2 * WorkerControl::kHeartbeatInterval;
+  constexpr int kIntervalsMax = 10;
+  const auto now = [&] { return model.status().drafts.value_or(DraftCounts{}); };
+  DraftCounts counts = now();
+  for (int i = 0; i < kIntervalsMax; ++i) {
+    std::this_thread::sleep_for(kInterval);
+    if (counts == now()) break;
+    counts = now();
+  }
+  return counts;
+}
+
+bool has_guesses(const GroupSpec& spec) {
+  return spec.draft_layer || !spec.draft_model.empty();
 }
 
 ModelTimes medians_of(const std::vector<ModelTimes>& times) {
@@ -121,6 +141,27 @@ Result<std::vector<ModelTimes>> measure_in_turn(const std::vector<ModelService*>
   return medians;
 }
 
+Result<std::optional<GuessFigures>> count_guesses(ModelService& model,
+                                                  const ModelBenchFlags& flags) {
+  if (!has_guesses(flags.group.spec)) return std::optional<GuessFigures>();
+  const std::vector<int32_t> prompt =
+      any_prompt(1, flags.repetitions + 1, model.status().vocab_size);
+  const DraftCounts before = settled_counts(model);
+  TRY(cost_of(model, flags.streams, prompt, 1));
+  const DraftCounts one = settled_counts(model);
+  TRY(cost_of(model, flags.streams, prompt, flags.new_tokens + 1));
+  const DraftCounts many = settled_counts(model);
+  const auto guesses = static_cast<double>(many.guesses - one.guesses);
+  if (guesses == 0) return std::optional<GuessFigures>();
+  const auto right = static_cast<double>(many.right - one.right);
+  const double tokens = static_cast<double>(flags.new_tokens) * flags.streams;
+  const auto exchanges = static_cast<double>(many.exchanges - one.exchanges) -
+                         static_cast<double>(one.exchanges - before.exchanges);
+  return std::optional(GuessFigures{.right = right / guesses,
+                                    .tokens_per_step = tokens / std::max(1.0, tokens - right),
+                                    .exchanges_per_token = exchanges / tokens});
+}
+
 Result<double> read_speed_gb_s(const GroupSupervisorOptions& options) {
   return probe_read_gb_s(threads_of(options) * options.spec.size(), kProbeRounds);
 }
@@ -141,8 +182,13 @@ JsonObject bench_json(const ModelBenchFlags& flags, const GroupSupervisorOptions
                   {"read_gb_s", speed.read_gb_s},
                   {"weight_bytes_per_token", speed.bytes_per_token}};
   // With guesses a token need not read them all.
-  if (!options.spec.draft_layer && options.spec.draft_model.empty()) {
+  if (!has_guesses(options.spec)) {
     json["decode_gb_s"] = static_cast<double>(speed.bytes_per_token) / times.token_s / 1e9;
+  }
+  if (const auto& guesses = speed.guesses) {
+    json["guesses_right"] = guesses->right;
+    json["tokens_per_step"] = guesses->tokens_per_step;
+    json["exchanges_per_token"] = guesses->exchanges_per_token;
   }
   if (times.prompt_j > 0) json["prefill_j_per_token"] = times.prompt_j / flags.prompt_tokens;
   if (times.token_j > 0) json["decode_j_per_token"] = times.token_j;
@@ -176,6 +222,13 @@ void print_model_bench(const Json& result) {
                                : std::string();
   print_line(fmt::format("decode  {:>6} tokens  {:>10.1f} tok/s{}{}", number("new_tokens"),
                          number("decode_tok_s"), read, energy("decode_j_per_token")));
+  if (find(result, "guesses_right")) {
+    const double exchanges = number("exchanges_per_token");
+    print_line(fmt::format(
+        "guesses {:>5.1f} % right {:>13.2f} tokens a step{}", 100 * number("guesses_right"),
+        number("tokens_per_step"),
+        exchanges == 0 ? std::string() : fmt::format("  {:.1f} exchanges a token", exchanges)));
+  }
   print_line(
       fmt::format("memory read                            {:>8.2f} GB/s", number("read_gb_s")));
 }

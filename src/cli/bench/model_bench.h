@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,17 @@ void limit_lengths(ModelBenchFlags& flags, int context);
 // favours none.
 Result<std::vector<ModelTimes>> measure_in_turn(const std::vector<ModelService*>& models,
                                                 const ModelBenchFlags& flags);
+// How many steps the guesses of a draft layer or a draft model save, as counted by rank 0 for an
+// answer of flags.new_tokens after its first token.
+struct GuessFigures {
+  double right = 0;                // the share of all guesses
+  double tokens_per_step = 0;      // of one stream
+  double exchanges_per_token = 0;  // between the ranks of a stage; 0: each has one rank
+};
+// Nothing if none was made. Waits some seconds for the counts.
+Result<std::optional<GuessFigures>> count_guesses(ModelService& model,
+                                                  const ModelBenchFlags& flags);
+
 // The best read speed of the threads that the model uses.
 Result<double> read_speed_gb_s(const GroupSupervisorOptions& options);
 
@@ -47,6 +59,7 @@ struct ModelSpeed {
   ModelTimes times;
   double read_gb_s = 0;
   uint64_t bytes_per_token = 0;  // checkpoint bytes of the weights that a token reads
+  std::optional<GuessFigures> guesses{};
 };
 
 // The keys common to all benchmarks of a model.

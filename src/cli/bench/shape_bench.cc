@@ -178,13 +178,15 @@ Result<Json> bench_shape(const ShapeFlags& shape, ModelBenchFlags flags) {
   }
   limit_lengths(flags, models.front()->status().context);
   const std::vector<ModelTimes> measured = TRY(measure_in_turn(models, flags));
+  const std::optional<GuessFigures> guesses = TRY(count_guesses(*models.front(), flags));
   read_gb_s = std::max(read_gb_s, TRY(read_speed_gb_s(options)));
   const WeightCount& total = plan.summary.total;
   JsonObject json = bench_json(flags, options,
                                {.name = models.front()->status().name,
                                 .times = times_of_whole(plan, measured),
                                 .read_gb_s = read_gb_s,
-                                .bytes_per_token = total.token_bytes});
+                                .bytes_per_token = total.token_bytes,
+                                .guesses = guesses});
   json["shape"] = shape.shape;
   json["format"] = plan.format;
   json["bits_per_weight"] = total.bits();

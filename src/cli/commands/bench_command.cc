@@ -46,6 +46,7 @@ Result<Json> bench_model(ModelBenchFlags flags) {
   const ModelStatus status = model->status();
   limit_lengths(flags, status.context);
   const std::vector<ModelTimes> times = TRY(measure_in_turn({model.get()}, flags));
+  const std::optional<GuessFigures> guesses = TRY(count_guesses(*model, flags));
   read_gb_s = std::max(read_gb_s, TRY(read_speed_gb_s(options)));
   uint64_t bytes_per_token = 0;
   for (const RankStatus& rank : status.ranks) bytes_per_token += rank.token_bytes;
@@ -53,7 +54,8 @@ Result<Json> bench_model(ModelBenchFlags flags) {
                          {.name = status.name,
                           .times = times.front(),
                           .read_gb_s = read_gb_s,
-                          .bytes_per_token = bytes_per_token}));
+                          .bytes_per_token = bytes_per_token,
+                          .guesses = guesses}));
 }
 
 Result<Json> bench_collective(CollectiveFlags flags) {

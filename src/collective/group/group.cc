@@ -34,12 +34,14 @@ Group::Options Group::release() && {
 
 Status Group::all_gather(std::span<const std::span<std::byte>> parts) {
   if (!state_.ok()) return state_;
+  count_exchange();
   return finish(move_parts(plans_->all_gather(), parts, -1));
 }
 
 Status Group::gather(int root, std::span<const std::span<std::byte>> parts) {
   LOCKSTEP_CHECK(root >= 0 && root < size());
   if (!state_.ok()) return state_;
+  count_exchange();
   return finish(move_parts(plans_->gather(root), parts, root));
 }
 
@@ -79,6 +81,7 @@ Status Group::begin_sum(const LeafShares& shares, std::span<const float> own, st
   LOCKSTEP_CHECK(own.size() == shares.nodes(rank()).size() * sum.size());
   TRY(finish_sum());
   if (sum.empty()) return Ok{};
+  count_exchange();
   const bool is_prompt = rows >= options_.wire_rows_min && size() > 1;
   const Wire wire = is_prompt ? options_.wire : Wire::kF32;
   reduction_ = Reduction{.shares = &shares,

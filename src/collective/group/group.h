@@ -63,6 +63,8 @@ class Group {
   // Measures the link between two ranks again, between two exchanges; the other ranks return at
   // once. Rank `low` writes the result to its meter. The costs that plans use stay as they were.
   Status measure_again(RankPair pair);
+  // Sums, broadcasts and gathers since it was formed; a group of one rank has none.
+  uint64_t exchange_count() const { return exchange_count_; }
   // Null: its links are not metered.
   const std::shared_ptr<LinkMeters>& meters() const { return options_.meters; }
   // The algorithm for a sum of `count` floats.
@@ -156,11 +158,13 @@ class Group {
   size_t window_pieces() const { return std::max<size_t>(1, kPieceBytes / options_.piece_bytes); }
   bool is_peer(int rank) const { return rank != options_.rank; }
   Link& link(int rank) { return *options_.links[static_cast<size_t>(rank)]; }
+  void count_exchange() { exchange_count_ += size() > 1 ? 1 : 0; }
   // Remembers the first error: the group is broken from then on.
   Status finish(Status status);
 
   Options options_;
   Status state_ = Ok{};
+  uint64_t exchange_count_ = 0;
   std::unique_ptr<GroupPlans> plans_;
   Exchange exchange_;
   std::optional<Reduction> reduction_;

@@ -43,6 +43,7 @@ Status Group::wait_for(int root) {
 Status Group::broadcast(int root, std::vector<std::byte>& data, size_t bytes_max) {
   LOCKSTEP_CHECK(root >= 0 && root < size());
   if (!state_.ok()) return state_;
+  count_exchange();
   const ExchangePlan& plan = plans_->broadcast(root);
   if (is_peer(root)) {
     if (Status status = receive_length(root, plan, data, bytes_max); !status.ok()) {

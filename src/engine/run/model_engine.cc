@@ -31,6 +31,7 @@ void ModelEngine::begin_epoch() {
   }
   failed_saves_ = 0;
   save_again_ = {};
+  counted_exchanges_ = pipeline_->group().exchange_count();
   scheduler_ = std::make_unique<Scheduler>(limits_, disk_ ? &*disk_ : nullptr);
   budget_ = std::make_unique<StepBudget>(limits_.sequences_max);
   round_trips_ = std::make_unique<StepBudget>(limits_.sequences_max);
@@ -229,6 +230,9 @@ void ModelEngine::count_drafts() {
   draft_steps_ += counts.steps;
   draft_guesses_ += counts.guesses;
   draft_right_ += counts.right;
+  const uint64_t exchanges = pipeline_->group().exchange_count();
+  exchanges_ += exchanges - counted_exchanges_;
+  counted_exchanges_ = exchanges;
 }
 
 Status ModelEngine::apply_orders(ChoiceOrders& orders) {

@@ -50,7 +50,10 @@ class ModelEngine final : public Engine {
   }
   Status rejoin(Group world) override;
   DraftCounts draft_counts() const override {
-    return {.steps = draft_steps_, .guesses = draft_guesses_, .right = draft_right_};
+    return {.steps = draft_steps_,
+            .guesses = draft_guesses_,
+            .right = draft_right_,
+            .exchanges = exchanges_};
   }
   std::optional<PageStoreCounts> page_store_counts() const override {
     return store_ ? std::optional(store_->counts()) : std::nullopt;
@@ -138,7 +141,8 @@ class ModelEngine final : public Engine {
   std::unique_ptr<Sampler> sampler_;         // in the last stage
   std::optional<DraftPasses> draft_passes_;  // if a draft layer or model is used
   // For display, so that each may be read by itself.
-  std::atomic<uint64_t> draft_steps_{0}, draft_guesses_{0}, draft_right_{0};
+  std::atomic<uint64_t> draft_steps_{0}, draft_guesses_{0}, draft_right_{0}, exchanges_{0};
+  uint64_t counted_exchanges_ = 0;  // of the current group
   SchedulerLimits limits_;
   Inbox inbox_;
   // For pages, and for states of recurrent layers. Null: none; destroyed before the inbox, which

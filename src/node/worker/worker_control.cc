@@ -151,7 +151,7 @@ void WorkerControl::beat() {
     push(Message::kPages, encode_page_counts(*pages));
     told_page_counts_ = *pages;
   }
-  if (drafts != told_drafts_) {
+  if (drafts.steps > 0 && drafts != told_drafts_) {
     push(Message::kDrafts, encode_draft_counts(drafts));
     told_drafts_ = drafts;
   }
