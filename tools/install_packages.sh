@@ -95,8 +95,8 @@ install_debian() {
   fi
   local log
   log="$(mktemp)"
-  { $root env DEBIAN_FRONTEND=noninteractive apt-get update &&
-    $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing; } \
+  { $root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 update &&
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends $missing; } \
     >"$log" 2>&1 </dev/null || {
     tail -n 20 "$log" >&2
     echo "install_packages: apt-get could not install the packages above; its last lines say why" >&2
