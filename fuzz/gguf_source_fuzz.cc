@@ -1,6 +1,7 @@
 // links: weights
 // All that a GGUF source returns lies inside the file and has the requested shape, and it has every
 // tensor that it reports.
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -45,6 +46,10 @@ constexpr std::string_view kNames[] = {
     "model.layers.0.experts.1.up_proj.weight",
     "model.layers.0.layer_scalar",
     "model.layers.0.self_attn.indexer.wq_b.weight",
+    "model.layers.0.self_attn.q_conv1d.weight",
+    "model.layers.0.self_attn.k_conv1d.weight",
+    "model.layers.0.self_attn.A_log",
+    "model.layers.0.self_attn.f_a_proj.weight",
     "model.layers.2.eh_proj.weight",
 };
 
@@ -105,12 +110,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // The shapes of the file's own tensors, so that some requests match.
   std::vector<std::pair<int, int>> shapes{{0, 0}, {1, 1}, {-1, 1}};
   for (const GgufTensor& tensor : model.value().metadata().tensors()) {
-    if (tensor.dimensions.empty() || tensor.dimensions[0] > INT32_MAX || shapes.size() > 32)
+    if (tensor.dimensions.empty() || tensor.dimensions[0] > INT32_MAX || shapes.size() > 48)
       continue;
     const uint64_t rows = tensor.dimensions.size() > 1 ? tensor.dimensions[1] : 1;
     if (rows > INT32_MAX) continue;
     shapes.emplace_back(static_cast<int>(rows), static_cast<int>(tensor.dimensions[0]));
     shapes.emplace_back(static_cast<int>(rows / 2), static_cast<int>(tensor.dimensions[0]));
+    uint64_t elements = 1;  // a vector of more dimensions than one: convolutions, rates of decay
+    for (const uint64_t dimension : tensor.dimensions) {
+      elements =
+          dimension > INT32_MAX ? INT32_MAX : std::min<uint64_t>(elements * dimension, INT32_MAX);
+    }
+    shapes.emplace_back(1, static_cast<int>(elements));
   }
   const auto source = make_gguf_source(std::move(model.value()));
   if (!source.ok()) return 0;
