@@ -178,10 +178,8 @@ Result<std::span<const std::byte>> take_drafts(std::span<const std::byte> bytes,
   drafts.guesses.resize(static_cast<size_t>(sizes.outputs));
   take_values(bytes, drafts.guesses.data(), drafts.guesses.size());
   for (const DraftOrders::Guesses& each : drafts.guesses) {
-    const int room = step.batch.token_count() - each.count;
-    if (!within(each.count, kDraftTokensMax) || !within(each.at, room)) {
-      return broken_step();
-    }
+    if (!within(each.count, kDraftTokensMax)) return broken_step();
+    if (!within(each.at, step.batch.token_count() - each.count)) return broken_step();
   }
   return bytes;
 }
