@@ -58,6 +58,7 @@ TEST_CASE("requests in progress are listed with phase, place and tokens until th
   one.start(2);
   one.token('a');
   one.token('b');
+  REQUIRE(comes_true([&] { return at(listed(server), 0, "tokens") == 2; }));
   requests = listed(server);
   CHECK(at(requests, 0, "phase") == "answer");
   CHECK(at(requests, 0, "prompt_done") == 6);
@@ -70,7 +71,7 @@ TEST_CASE("requests in progress are listed with phase, place and tokens until th
   CHECK(at(requests, 1, "phase") == "waiting");
   one.end(FinishReason::kStop);
   two.end(FinishReason::kStop);
-  CHECK(listed(server).get_array().empty());
+  CHECK(comes_true([&] { return listed(server).get_array().empty(); }));
 }
 
 TEST_CASE("the list shows how much of a prompt is read, and a pause while it is read") {
