@@ -174,7 +174,8 @@ StepTime exchange_time(const GroupView& group, const StageView& stage, int token
   return time;
 }
 
-StepTime fed_stage_time(const GroupView& group, const StageView& stage, const Fed& fed) {
+// Without the way to the next stage.
+StepTime layers_time(const GroupView& group, const StageView& stage, const Fed& fed) {
   StepTime time = exchange_time(group, stage, fed.tokens);
   const Reached positions = reached(group, stage, fed.positions);
   for (const LayerPart part : {LayerPart::kMixer, LayerPart::kFeedForward}) {
@@ -185,6 +186,11 @@ StepTime fed_stage_time(const GroupView& group, const StageView& stage, const Fe
     }
     time.add(slowest);
   }
+  return time;
+}
+
+StepTime fed_stage_time(const GroupView& group, const StageView& stage, const Fed& fed) {
+  StepTime time = layers_time(group, stage, fed);
   if (group.stages.size() > 1) {
     const double bytes =
         static_cast<double>(group.facts.config.passed()) * sizeof(float) * fed.tokens;
@@ -253,22 +259,18 @@ double drafted_tokens_per_s(const GroupView& group, int positions, double right)
   for (int i = layer.layers.begin; i < layer.layers.end; ++i) {
     ++layer.class_layers[group.facts.class_of[static_cast<size_t>(i)]];
   }
-  const auto time = [&](const StageView& stage, int tokens) {
-    const Fed fed{.tokens = tokens,
-                  .outputs = tokens,
-                  .state_reads = 1,
-                  .positions = static_cast<double>(positions)};
-    return fed_stage_time(group, stage, fed);
+  const auto fed = [&](int tokens) {
+    return Fed{.tokens = tokens,
+               .outputs = tokens,
+               .state_reads = 1,
+               .positions = static_cast<double>(positions)};
   };
   const auto model_us = [&](int tokens) {
     StepTime all;
-    for (const StageView& stage : group.stages) all.add(time(stage, tokens));
+    for (const StageView& stage : group.stages) all.add(fed_stage_time(group, stage, fed(tokens)));
     return all.total();
   };
-  const auto layer_us = [&](int tokens) {
-    const StepTime own = time(layer, tokens);
-    return own.total() - own.hops;
-  };
+  const auto layer_us = [&](int tokens) { return layers_time(group, layer, fed(tokens)).total(); };
   const int block = config.draft_block ? config.draft_block->size : 0;
   const int most = block > 0 ? std::min(block, kLayerGuessesMax) : kLayerGuessesMax;
   double best = 0;

@@ -313,21 +313,15 @@ int check_all() {
                              .sampling = sampling,
                              .has_draft_layer = true});
       }
-      if (ranks > 1) {
-        is_fine &= run_case({.name = "stages",
+      for (const bool has_draft_layer : {false, true}) {
+        if (ranks == 1) continue;
+        is_fine &= run_case({.name = has_draft_layer ? "stages, with a draft layer" : "stages",
                              .link = link,
                              .ranks = ranks,
                              .threads = 1,
                              .has_prompt = false,
                              .sampling = noise,
-                             .stages = ranks});
-        is_fine &= run_case({.name = "stages, with a draft layer",
-                             .link = link,
-                             .ranks = ranks,
-                             .threads = 1,
-                             .has_prompt = false,
-                             .sampling = noise,
-                             .has_draft_layer = true,
+                             .has_draft_layer = has_draft_layer,
                              .stages = ranks});
       }
       for (const auto& [name, golden] : {std::pair{"compressed attention", "deepseekv4-bf16"},

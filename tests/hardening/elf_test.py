@@ -14,7 +14,6 @@ import harness
 
 BINARY_DIR = os.environ.get("LOCKSTEP_BINARY_DIR", os.path.join(harness.SOURCE, "build/release"))
 COMPILER = os.environ.get("LOCKSTEP_COMPILER", "c++")
-SANITIZERS = os.environ.get("LOCKSTEP_SANITIZE", "")
 CAN_MARK = os.environ.get("LOCKSTEP_LINKER_MARKS_SHADOW_STACKS", "1") not in ("", "0")
 START_FILES = ("Scrt1.o", "crti.o", "crtn.o", "crtbeginS.o", "crtendS.o")
 
@@ -27,8 +26,8 @@ def start_file(name):
 class Program(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        if SANITIZERS:
-            raise unittest.SkipTest(f"built with -fsanitize={SANITIZERS}, which replaces what is looked for")
+        if harness.SANITIZERS:
+            raise unittest.SkipTest(f"built with -fsanitize={harness.SANITIZERS}, which replaces what is looked for")
         with open(harness.PROGRAM, "rb") as file:
             data = file.read()
         if not data.startswith(b"\x7fELF"):

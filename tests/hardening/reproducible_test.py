@@ -15,8 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "cluster"))
 import harness
 
 BINARY_DIR = os.environ.get("LOCKSTEP_BINARY_DIR", os.path.join(harness.SOURCE, "build/release"))
-SANITIZERS = os.environ.get("LOCKSTEP_SANITIZE", "")
-NAMES_FOLDERS = f"built with -fsanitize={SANITIZERS}, whose reports name folders"
+NAMES_FOLDERS = f"built with -fsanitize={harness.SANITIZERS}, whose reports name folders"
 # They name their own path (LOCKSTEP_CHECK).
 SOURCES = ("src/base/threads/thread_team.cc", "src/tensor/stored_rows.cc")
 
@@ -65,7 +64,7 @@ class Objects(unittest.TestCase):
                 objects[source] = file.read()
         return root, objects
 
-    @unittest.skipIf(SANITIZERS, NAMES_FOLDERS)
+    @unittest.skipIf(harness.SANITIZERS, NAMES_FOLDERS)
     def test_two_folders_give_the_same_objects(self):
         first_root, first = self.compile("first")
         second_root, second = self.compile("second-of-another-length")
@@ -75,7 +74,7 @@ class Objects(unittest.TestCase):
             for root, objects in ((first_root, first), (second_root, second)):
                 self.assertNotIn(root.encode(), objects[source])
 
-    @unittest.skipIf(SANITIZERS, NAMES_FOLDERS)
+    @unittest.skipIf(harness.SANITIZERS, NAMES_FOLDERS)
     def test_the_program_names_no_folder_of_this_machine(self):
         with open(harness.PROGRAM, "rb") as file:
             program = file.read()

@@ -14,6 +14,7 @@
 #include "node/fault_signals.h"
 #include "support/comes_true.h"
 #include "support/process_holdings.h"
+#include "support/sanitizers.h"
 
 namespace lockstep {
 namespace {
@@ -31,11 +32,6 @@ constexpr double kAwayMs = 2'500;
 constexpr int kAttemptsMax = 3;
 // The allocator keeps pages of the links of one or two epochs, 1 MiB each, however many rounds.
 constexpr int kPrivateSlackKib = 4096;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kHasSanitizer = true;  // it keeps memory of its own
-#else
-constexpr bool kHasSanitizer = false;
-#endif
 
 double ms_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "support/process_holdings.h"
+#include "support/sanitizers.h"
 
 namespace lockstep {
 
@@ -19,10 +20,7 @@ inline void check_unchanged(const Holdings& before, const Holdings& after, int c
   CHECK(after.named_maps <= before.named_maps);
   MESSAGE("private: " << before.private_kib << " KiB before, " << after.private_kib
                       << " KiB after");
-#if !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)  // these map memory of their own
-  CHECK(after.private_kib < before.private_kib + kPrivateSlackKib);
-#endif
+  if (!kHasSanitizer) CHECK(after.private_kib < before.private_kib + kPrivateSlackKib);
 }
 
 }  // namespace lockstep

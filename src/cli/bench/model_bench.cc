@@ -72,8 +72,8 @@ DraftCounts settled_counts(const ModelService& model) {
   DraftCounts counts = now();
   for (int i = 0; i < kIntervalsMax; ++i) {
     std::this_thread::sleep_for(kInterval);
-    if (counts == now()) break;
-    counts = now();
+    const DraftCounts before = std::exchange(counts, now());
+    if (counts == before) break;
   }
   return counts;
 }

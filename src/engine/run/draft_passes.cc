@@ -36,7 +36,7 @@ Result<DraftOutcome> DraftPasses::run(Step& step) {
   for (size_t i = 0; i < step.requests.size(); ++i) {
     step.requests[i].previous_token = step.batch.tokens[static_cast<size_t>(step.batch.outputs[i])];
   }
-  return DraftOutcome{step.batch.tokens, logits_, {}};
+  return DraftOutcome{.tokens = step.batch.tokens, .logits = logits_};
 }
 
 // A draft model's logits are of no use to anybody.

@@ -50,23 +50,16 @@ void append_span(std::vector<std::byte>& message, std::span<const Value> values)
   message.insert(message.end(), bytes.begin(), bytes.end());
 }
 
-// Everything in a message is words of four bytes, so that floats are aligned.
-std::span<const float> floats_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
-}
-
-std::span<const TokenLogprob> logprobs_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const TokenLogprob*>(bytes.data()), bytes.size() / sizeof(TokenLogprob)};
+// Everything in a message is words of four bytes, so that values are aligned.
+template <class Value>
+std::span<const Value> values_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const Value*>(bytes.data()), bytes.size() / sizeof(Value)};
 }
 
 bool are_choice_tokens(std::span<const TokenLogprob> logprobs, const StageLimits& limits) {
   return std::all_of(logprobs.begin(), logprobs.end(), [&](const TokenLogprob& one) {
     return one.token >= 0 && one.token < limits.vocab_size;
   });
-}
-
-std::span<const int32_t> ints_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const int32_t*>(bytes.data()), bytes.size() / sizeof(int32_t)};
 }
 
 bool are_guesses(std::span<const int32_t> tokens, const StageLimits& limits) {
@@ -142,7 +135,7 @@ Result<StageWork> decode_work(std::span<const std::byte> message, const StageLim
   }
   const int tokens = step.is_stop ? 0 : step.batch.token_count();
   if (rest.size() != floats(tokens, limits.passed) * sizeof(float)) return broken_work();
-  work.hidden = floats_of(rest);
+  work.hidden = values_of<float>(rest);
   return work;
 }
 
@@ -211,12 +204,12 @@ Result<StepResult> decode_result(std::span<const std::byte> message, const Stage
   if (message.size() != sizeof(header) + records + logprob_bytes + values * sizeof(float)) {
     return broken_result();
   }
-  result.drafted.next_guesses = ints_of(guesses);  // everything is whole words
+  result.drafted.next_guesses = values_of<int32_t>(guesses);  // everything is whole words
   if (!are_guesses(result.drafted.next_guesses, limits)) return broken_result();
   std::span<const TokenLogprob> logprobs =
-      logprobs_of(message.subspan(sizeof(header) + records, logprob_bytes));
+      values_of<TokenLogprob>(message.subspan(sizeof(header) + records, logprob_bytes));
   if (!are_choice_tokens(logprobs, limits)) return broken_result();
-  auto rows = floats_of(message.subspan(sizeof(header) + records + logprob_bytes));
+  auto rows = values_of<float>(message.subspan(sizeof(header) + records + logprob_bytes));
   choices.clear();
   for (size_t i = 0; i < header.choices; ++i) {
     ChoiceRecord record;

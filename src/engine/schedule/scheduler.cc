@@ -514,9 +514,7 @@ bool Scheduler::take_choice(Sequence& sequence, const SampledToken& choice,
   }
   events({sequence.id, RequestEvent::Token{choice.token}});
   const int size = static_cast<int>(sequence.tokens.size());
-  if (size - sequence.prompt_size() < sequence.request.max_tokens && size <= limits_.context) {
-    return false;
-  }
+  if (sequence.left() > 0 && size <= limits_.context) return false;
   events({sequence.id, RequestEvent::Ended{FinishReason::kLength}});
   return true;
 }

@@ -172,13 +172,16 @@ class Scheduler {
     Drafts drafts;
     GuessAccuracy layer_accuracy;   // of the draft layer or the draft model
     bool guesses_by_layer = false;  // the guesses of the step in flight
-    // Those that came with its last choice; they continue a text of `next_size` tokens.
+    // Those that came with its last choice, and continue its text.
     std::array<int32_t, kLayerGuessesMax> next_guesses{};
     int next_count = 0;
-    int next_size = 0;
     int drafted = 0;  // tokens whose state the draft model has computed
 
     int prompt_size() const { return static_cast<int>(request.prompt.size()); }
+    // The tokens that may still be chosen.
+    int left() const {
+      return request.max_tokens - (static_cast<int>(tokens.size()) - prompt_size());
+    }
     int unfed() const { return static_cast<int>(tokens.size()) - fed; }
     // Nothing before the last token of the prompt has to be reported.
     bool may_take_over() const {

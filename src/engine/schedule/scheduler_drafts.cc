@@ -86,9 +86,8 @@ int Scheduler::wanted_guesses(const Sequence& sequence, int end) const {
   });
   const bool has_free_guesses = sequence.drafts.count > 0 && !sequence.guesses_by_layer;
   if (end < size || !decode_others || has_free_guesses) return 0;
-  const int tokens = sequence.request.max_tokens - (size - sequence.prompt_size()) - 2;
-  const int most = std::min({kLayerGuessesMax, limits_.tokens_max / kDraftingSequencesMax, tokens,
-                             limits_.context - end + 1, pages_.guesses_max()});
+  const int most = std::min({kLayerGuessesMax, limits_.tokens_max / kDraftingSequencesMax,
+                             sequence.left() - 2, limits_.context - end + 1, pages_.guesses_max()});
   return guesses_that_pay(sequence, running, most);
 }
 
@@ -109,11 +108,9 @@ void Scheduler::keep_next_guesses(Sequence& sequence, std::span<const int32_t> g
       std::find_if(guesses.begin(), guesses.end(), [](int32_t one) { return one < 0; });
   std::copy(guesses.begin(), end, sequence.next_guesses.begin());
   sequence.next_count = static_cast<int>(end - guesses.begin());
-  sequence.next_size = static_cast<int>(sequence.tokens.size());
 }
 
 int Scheduler::use_next_guesses(Sequence& sequence, int room) const {
-  if (sequence.next_size != static_cast<int>(sequence.tokens.size())) return 0;
   const int count = std::min({room, sequence.next_count, guesses_max(sequence)});
   if (count <= 0) return 0;
   std::copy_n(sequence.next_guesses.begin(), count, sequence.drafts.tokens.begin());
@@ -124,8 +121,7 @@ int Scheduler::use_next_guesses(Sequence& sequence, int room) const {
 // every guess needs a position.
 int Scheduler::guesses_max(const Sequence& sequence) const {
   const int size = static_cast<int>(sequence.tokens.size());
-  const int wanted = sequence.request.max_tokens - (size - sequence.prompt_size()) - 1;
-  return std::min({wanted, limits_.context - size, pages_.guesses_max()});
+  return std::min({sequence.left() - 1, limits_.context - size, pages_.guesses_max()});
 }
 
 // A block begins at the first position that is not computed.

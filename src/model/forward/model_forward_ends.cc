@@ -32,8 +32,14 @@ void Model::embed(const Batch& batch, Slice to) {
     for (size_t i = 0; i < batch.tokens.size(); ++i) {
       const int32_t token = batch.tokens[i];
       if (token < owned.begin || token >= owned.end) continue;
-      if (rank == rank_ && are_by_place) own_rows_[static_cast<size_t>(next)] = token - owned.begin;
-      if (rank == rank_ && !are_by_place) own_rows_.push_back(token - owned.begin);
+      if (rank == rank_) {
+        const int32_t row = token - owned.begin;
+        if (are_by_place) {
+          own_rows_[static_cast<size_t>(next)] = row;
+        } else {
+          own_rows_.push_back(row);
+        }
+      }
       places_[i] = next;
       next += places_of_row;
     }

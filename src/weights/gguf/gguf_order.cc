@@ -16,6 +16,7 @@ constexpr std::string_view kDecayName = ".linear_attn.in_proj_a.weight";
 // Rows of one, and vectors, of the value heads.
 constexpr std::string_view kHeadRows[] = {".ssm_alpha.weight", ".ssm_beta.weight"};
 constexpr std::string_view kHeadVectors[] = {".ssm_a", ".ssm_dt.bias"};
+constexpr std::string_view kConvolutionEnding = ".ssm_conv1d.weight";
 // Published models have at most 64 heads of 128.
 constexpr int64_t kDeltaSizeMax = 4096;
 
@@ -199,7 +200,7 @@ Status GgufOrder::add_tiled(const GgufTensor& tensor, const Delta& delta) {
   if (ending == kInputEnding) return add_rows(delta.value_dim, before);
   if (ending == kGateEnding) return add_rows(delta.value_dim, 0);
   if (ends_with_any(ending, kHeadRows)) return add_rows(1, 0);
-  if (ending == kGgufConvolutionEnding) {
+  if (ending == kConvolutionEnding) {
     TRY(check_rows(tensor, rows_in(tensor), delta.channels()));
     return copy_in_order(tensor, rows_of_heads(value_heads_, delta.value_dim, before));
   }

@@ -25,9 +25,6 @@
 
 namespace lockstep {
 
-// Its rows are channels, each of some taps.
-inline constexpr std::string_view kGgufConvolutionEnding = ".ssm_conv1d.weight";
-
 class GgufOrder {
  public:
   GgufOrder() = default;

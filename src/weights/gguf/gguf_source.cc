@@ -61,10 +61,9 @@ Status check_shape(const GgufTensor& tensor, const std::vector<uint64_t>& wanted
   return Error{ErrorCode::kCorrupt, message + " is asked for"};
 }
 
-// One of all inputs, or one each of queries, keys and values.
+// ".ssm_conv1d.weight" of all inputs, or ".ssm_conv1d_q.weight" and others of some.
 bool is_convolution(const GgufTensor& tensor) {
-  return tensor.name.ends_with(kGgufConvolutionEnding) ||
-         tensor.name.find(".ssm_conv1d_") != std::string_view::npos;
+  return tensor.name.find(".ssm_conv1d") != std::string_view::npos;
 }
 
 // A convolution has a row of taps for each channel. Kimi Linear's have one more dimension, of 1,
