@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engine/pages/page_store.h"
+#include "engine/store/page_store.h"
 
 namespace lockstep {
 namespace {

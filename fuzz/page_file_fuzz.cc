@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "engine/pages/page_file.h"
+#include "engine/store/page_file.h"
 
 using namespace lockstep;
 

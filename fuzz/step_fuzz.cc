@@ -1,7 +1,7 @@
 // links: engine
 // Messages between the ranks of a group and between stages; the first byte selects the kind, and
-// from 128 on a model with recurrent layers: an accepted message is within the limits, and nothing
-// is read outside it.
+// from 128 on a model with recurrent layers, from 192 on one with window pages: an accepted message
+// is within the limits, and nothing is read outside it.
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -27,7 +27,9 @@ void check(const PageOutcome& pages) {
 
 StageLimits limits_for(uint8_t first) {
   StageLimits limits = kLimits;
-  limits.batch.states = first >= 128 ? 3 : 0;
+  limits.batch.states = first >= 128 && first < 192 ? 3 : 0;
+  limits.batch.window_pages = first >= 192 ? 3 : 0;
+  limits.batch.reach = first >= 192 ? 64 : 0;
   return limits;
 }
 
@@ -72,11 +74,13 @@ void check(const Step& step, const BatchLimits& limits) {
       LOCKSTEP_CHECK(order.page >= 0 && order.page < limits.pages);
     }
   }
-  LOCKSTEP_CHECK(step.pages.state_saves.size() <= kStateSavesMax);
-  LOCKSTEP_CHECK(step.pages.state_loads.size() <= kStateLoadsMax);
+  const bool has_windows = limits.window_pages > 0;
+  LOCKSTEP_CHECK(step.pages.state_saves.size() <= (has_windows ? kWindowSavesMax : kStateSavesMax));
+  LOCKSTEP_CHECK(step.pages.state_loads.size() <= (has_windows ? kWindowLoadsMax : kStateLoadsMax));
   for (const auto* orders : {&step.pages.state_saves, &step.pages.state_loads}) {
     for (const StateOrder& order : *orders) {
-      LOCKSTEP_CHECK(order.state >= 0 && order.state < limits.states);
+      LOCKSTEP_CHECK(order.state >= 0 &&
+                     order.state < (has_windows ? limits.window_pages : limits.states));
     }
   }
 }

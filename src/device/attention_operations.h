@@ -171,9 +171,10 @@ struct CompressedAttention {
   LayerPages entries;  // float32, of StoreRows; not used if pool is 0
   int pool = 0;        // 0: there are no entries
   Slice query;         // (tokens, heads, head_dim)
-  Slice positions;     // as those of Attention, like the next three
+  Slice positions;     // as those of Attention, like the next two
   Slice page_lists;
-  Slice list_offsets;
+  Slice list_offsets;   // int32 (tokens): of the pages with rows, where a token's list begins
+  Slice entry_offsets;  // the same of the pages with entries
   int pages_reached = 0;
   int tokens = 0;
   int heads = 0;

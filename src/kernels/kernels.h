@@ -211,10 +211,11 @@ inline constexpr int kChosenKeyMax = 1024;
 // Attention of one token over entries and a window of positions, as CompressedAttention in
 // device/operations.h: one key, which is also the value, serves all heads.
 struct CompressedAttentionArgs {
-  PageArgs rows;     // of positions; value_dim is head_dim, at most kChosenKeyMax
-  PageArgs entries;  // float32, of the same head_dim
-  int32_t pool;      // 0: there are no entries
-  const int32_t* page_list;
+  PageArgs rows;              // of positions; value_dim is head_dim, at most kChosenKeyMax
+  PageArgs entries;           // float32, of the same head_dim
+  int32_t pool;               // 0: there are no entries
+  const int32_t* page_list;   // of pages with rows
+  const int32_t* entry_list;  // of pages with entries
   int32_t position;
   int32_t window;      // at least 1
   const float* query;  // (heads, head_dim)

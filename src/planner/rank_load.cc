@@ -84,6 +84,11 @@ Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank
       .layers = layers,
       .tokens_max = static_cast<size_t>(std::max(limits.batch_tokens_max, limits.streams)),
       .pages = pages,
+      .window_pages = static_cast<size_t>(
+          window_pages_needed({.reach = facts.config.reach(),
+                               .sequences = limits.streams,
+                               .tokens_max = std::max(limits.batch_tokens_max, limits.streams),
+                               .pages = static_cast<int>(pages)})),
       .kv = limits.kv,
       .page_list_entries_max = pages,
       .states = static_cast<size_t>(states_needed(limits.streams))};
@@ -109,9 +114,12 @@ Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank
   const RecurrentBuffer recurrent = TRY(allocate_recurrent(model, device));
   memory.state_bytes = state.bytes + recurrent.bytes;
   // Each node decides for itself whether state goes to disk: memory for it is planned everywhere.
-  const PageShape outside = recurrent_shape(facts.config, cut, rank, layers);
+  const PageShape page = part_shape(model, StatePart::kPage);
+  const PageShape outside = model.window_pages > 0
+                                ? part_shape(model, StatePart::kWindow)
+                                : recurrent_shape(facts.config, cut, rank, layers);
   memory.process_bytes +=
-      page_staging_bytes(state.page_bytes) + state_staging_bytes(outside.page_bytes());
+      page_staging_bytes(page.page_bytes()) + state_staging_bytes(outside.page_bytes());
   TRY(allocate_buffers(model, device));
   memory.buffer_bytes = device.allocated_bytes() - memory.state_bytes;
   return memory;

@@ -162,6 +162,7 @@ struct CompressedRun {
                                         .positions = from(places, first, 1),
                                         .page_lists = lists,
                                         .list_offsets = from(list_offsets, first, 1),
+                                        .entry_offsets = from(list_offsets, first, 1),
                                         .tokens = count,
                                         .heads = kHeads,
                                         .window = shape.window,

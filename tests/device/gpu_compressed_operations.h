@@ -108,6 +108,7 @@ inline std::vector<Output> compressed_attention(Device& device, Random& random) 
                          .positions = sequences.at_place,
                          .page_lists = sequences.lists,
                          .list_offsets = sequences.offsets,
+                         .entry_offsets = sequences.offsets,
                          .tokens = tokens,
                          .heads = heads,
                          .window = random() % 4 == 0 ? 1000 : between(random, 1, 200),

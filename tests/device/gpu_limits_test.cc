@@ -98,6 +98,7 @@ std::vector<float> attend_to_entries(Device& device) {
                          .positions = room(device, 1),
                          .page_lists = room(device, list.size()),
                          .list_offsets = room(device, 1),
+                         .entry_offsets = room(device, 1),
                          .tokens = 1,
                          .heads = 1,
                          .window = 1000,
@@ -105,7 +106,9 @@ std::vector<float> attend_to_entries(Device& device) {
                          .output = room(device, kHeadDim, Access::kHost)};
   device.write_ints(op.positions, std::vector<int32_t>{kPages * kPagePositions - 1});
   device.write_ints(op.page_lists, list);
-  device.write_ints(op.list_offsets, std::vector<int32_t>{0});
+  for (const Slice& offset : {op.list_offsets, op.entry_offsets}) {
+    device.write_ints(offset, std::vector<int32_t>{0});
+  }
   device.queue(op);
   return played(device, op.output, kHeadDim);
 }

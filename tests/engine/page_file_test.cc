@@ -1,11 +1,11 @@
-#include "engine/pages/page_file.h"
+#include "engine/store/page_file.h"
 
 #include <doctest/doctest.h>
 
 #include <array>
 #include <fstream>
 
-#include "engine/pages/page_store.h"
+#include "engine/store/page_store.h"
 #include "kernels/kernels.h"
 #include "support/temporary_folder.h"
 

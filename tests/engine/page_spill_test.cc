@@ -14,6 +14,7 @@
 #include "engine/spill.h"
 #include "support/comes_true.h"
 #include "support/golden.h"
+#include "support/model_copy.h"
 #include "support/rank_threads.h"
 #include "support/story_requests.h"
 #include "support/temporary_folder.h"
@@ -50,7 +51,10 @@ std::vector<Placement> placements(bool has_latents) {
 }  // namespace
 
 TEST_CASE("pages that one placement saves any other loads, with the bits of computed ones") {
+  ModelCopy windowed(golden_folder("mistral-bf16"));  // all layers have a window
+  windowed.change_config("sliding_window", 100);
   const std::vector<std::string> models{
+      windowed.path(),
       kStories,
       golden_folder("llama3-bf16"),
       golden_folder("gptoss-mxfp4"),

@@ -1,4 +1,4 @@
-#include "engine/pages/page_store.h"
+#include "engine/store/page_store.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 
 #include "base/files/unique_fd.h"
 #include "base/hex.h"
-#include "engine/pages/page_file.h"
-#include "engine/pages/page_sweep.h"
+#include "engine/store/page_file.h"
+#include "engine/store/page_sweep.h"
 #include "support/comes_true.h"
 #include "support/spoiled_file.h"
 #include "support/temporary_folder.h"

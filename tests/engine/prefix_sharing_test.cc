@@ -15,13 +15,15 @@ using namespace lockstep;
 
 namespace {
 
-// One with keys and values in all layers, some with recurrent layers, and one with entries.
+// One with keys and values in all layers, some with recurrent layers, one with entries, one with
+// windows.
 const std::string kModels[] = {kStories,
                                golden_folder("qwen3next-bf16"),
                                golden_folder("qwen35-q4-g64"),
                                golden_folder("kimilinear-bf16"),
                                golden_folder("glm5next-bf16"),
                                golden_folder("deepseekv4-bf16"),
+                               golden_folder("gptoss-mxfp4"),
                                golden_folder("qwen4exp-bf16")};
 
 struct Turn {

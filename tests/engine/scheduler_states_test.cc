@@ -26,20 +26,6 @@ FakeAnswer recurrent_alone(const GenerateRequest& request, int context = 1024) {
   return alone(request, recurrent_limits(1, context));
 }
 
-void check_all_is_there(const FakeEngine& engine, const SchedulerLimits& limits) {
-  const auto counts = engine.scheduler.page_counts();
-  CHECK(counts.free + counts.cached == counts.all);
-  CHECK(counts.snapshots + counts.free_states == limits.states);
-}
-
-// Saves all of a request's pages and states.
-void prepare(FakeDisk& disk, const GenerateRequest& request, const SchedulerLimits& limits) {
-  FakeEngine engine(limits, &disk);
-  engine.ask(1, request);
-  engine.save();
-  CHECK(!engine.scheduler.has_unsaved());
-}
-
 }  // namespace
 
 TEST_CASE("states: each turn feeds what is new and a page at most, in a new process each") {
@@ -93,8 +79,8 @@ TEST_CASE("states: pages of no use are not loaded, and a lost state costs its pa
   FakeDisk disk;
   const GenerateRequest first{.prompt = fake_text(300, 1), .max_tokens = 1};
   const GenerateRequest longer{.prompt = fake_text(700, 1), .max_tokens = 3};
-  prepare(disk, first, limits);
-  prepare(disk, longer, limits);
+  save_all(disk, first, limits);
+  save_all(disk, longer, limits);
   CHECK(disk.states.size() == 2);
   for (const bool is_broken : {false, true}) {
     const PageKey last = fake_key(longer.prompt, 640);
@@ -130,8 +116,8 @@ TEST_CASE("states: a page that cannot be loaded makes the sequence resume before
         const SchedulerLimits limits = recurrent_limits(stages);
         FakeDisk disk;
         const GenerateRequest longer{.prompt = fake_text(700, 1), .max_tokens = 3};
-        prepare(disk, {.prompt = fake_text(300, 1), .max_tokens = 1}, limits);
-        prepare(disk, longer, limits);
+        save_all(disk, {.prompt = fake_text(300, 1), .max_tokens = 1}, limits);
+        save_all(disk, longer, limits);
         disk.lacks_part = lacks_part;
         disk.bytes_of_page = kLoadBytesMax / 3;  // several steps
         disk.broken.insert(fake_key(longer.prompt, bad));
@@ -155,7 +141,7 @@ TEST_CASE("states: copies of a prompt load its pages and its state once, in seve
     const SchedulerLimits limits = recurrent_limits();
     FakeDisk disk;
     const std::vector<int32_t> beginning = fake_text(700, 3);
-    prepare(disk, {.prompt = beginning, .max_tokens = 1}, limits);
+    save_all(disk, {.prompt = beginning, .max_tokens = 1}, limits);
     disk.bytes_of_page = kLoadBytesMax / 4;
     FakeEngine engine(limits, &disk);
     if (is_beside) {
@@ -186,7 +172,7 @@ TEST_CASE("states: different texts that resume together each get their own state
     std::vector<GenerateRequest> requests;
     for (int i = 0; i < 4; ++i) {
       requests.push_back({.prompt = fake_text(200 + 50 * i, 100 * i), .max_tokens = 20});
-      prepare(disk, requests.back(), limits);
+      save_all(disk, requests.back(), limits);
     }
     FakeEngine engine(limits, &disk);
     for (size_t i = 0; i < requests.size(); ++i) engine.submit(i, requests[i]);
@@ -252,7 +238,7 @@ TEST_CASE("states: if a rank has no store all sequences that load compute instea
     std::vector<GenerateRequest> requests;
     for (int i = 0; i < 4; ++i) {
       requests.push_back({.prompt = fake_text(600, 100 * i), .max_tokens = 3});
-      prepare(disk, requests.back(), limits);
+      save_all(disk, requests.back(), limits);
     }
     disk.bytes_of_page = kLoadBytesMax / 4;
     disk.lacks_elsewhere = true;
@@ -273,7 +259,7 @@ TEST_CASE("states: a sequence that is cancelled between its loads leaves its pag
     const SchedulerLimits limits = recurrent_limits();
     FakeDisk disk;
     const GenerateRequest request{.prompt = fake_text(700, 3), .max_tokens = 3};
-    prepare(disk, request, limits);
+    save_all(disk, request, limits);
     disk.bytes_of_page = kLoadBytesMax / 4;
     for (const bool is_in_flight : {false, true}) {
       disk.loaded = disk.loaded_states = 0;

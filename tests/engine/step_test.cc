@@ -368,6 +368,57 @@ TEST_CASE("orders for states of recurrent layers arrive with the step, within it
   }
 }
 
+TEST_CASE("window pages and their orders arrive, and those beyond the limits are refused") {
+  BatchLimits limits = kBatchLimits;
+  limits.window_pages = 2;
+  limits.reach = 16;
+  Step sent = some_step();  // the token at 64 reaches back to 49
+  sent.batch.tokens.push_back(4);
+  sent.batch.positions.push_back(128);  // to 113
+  sent.batch.list_offsets = {0, 0, 0, 1};
+  sent.batch.page_lists = {2, 0, 1, 3};
+  sent.batch.window_lists = {1, 0, 0, 1};
+  sent.batch.window_offsets = {0, 0, 0, 1};
+  sent.pages.state_saves.assign(kWindowSavesMax, {1, {}});
+  sent.pages.state_loads.assign(kWindowLoadsMax, {0, {}});
+  Step got;
+  const auto bytes = encoded(sent);
+  CHECK(bytes.size() <= step_bytes_max(limits));
+  REQUIRE(decode_step(bytes, limits, got).ok());
+  CHECK(got.batch.window_lists == sent.batch.window_lists);
+  CHECK(got.batch.window_offsets == sent.batch.window_offsets);
+  CHECK(got.pages.state_saves.size() == kWindowSavesMax);
+  CHECK(got.pages.state_loads.size() == kWindowLoadsMax);
+  const auto is_refused = [&](auto change) {
+    Step step = sent;
+    change(step);
+    return !decode_step(encoded(step), limits, got).ok();
+  };
+  CHECK_FALSE(is_refused([](Step&) {}));
+  CHECK_FALSE(is_refused([](Step& s) {  // pages before the reach need not be there
+    s.batch.window_lists = {1, 0};
+    s.batch.window_offsets = {0, 0, 0, -1};
+  }));
+  CHECK(is_refused([](Step& s) { s.batch.window_lists[3] = 2; }));
+  CHECK(is_refused([](Step& s) { s.batch.window_lists[0] = -1; }));
+  CHECK(is_refused([](Step& s) { s.batch.window_lists.pop_back(); }));
+  CHECK(is_refused([](Step& s) { s.batch.window_lists.push_back(0); }));  // more than pages
+  CHECK(is_refused([](Step& s) { s.batch.window_offsets[3] = -2; }));     // reaches to page 1
+  CHECK(is_refused([](Step& s) { s.batch.window_offsets[3] = 2; }));
+  CHECK(is_refused([](Step& s) { s.batch.window_offsets[0] = -1; }));
+  CHECK(is_refused([](Step& s) { s.batch.window_offsets[0] = INT32_MIN; }));
+  CHECK(is_refused([](Step& s) { s.batch.window_offsets[3] = INT32_MAX; }));
+  CHECK(is_refused([](Step& s) { s.batch.window_offsets.clear(); }));
+  CHECK(is_refused([](Step& s) { s.pages.state_saves[0].state = 2; }));
+  CHECK(is_refused([](Step& s) { s.pages.state_loads[0].state = -1; }));
+  CHECK(is_refused([](Step& s) { s.pages.state_saves.push_back({}); }));
+  CHECK(is_refused([](Step& s) { s.pages.state_loads.push_back({}); }));
+  CHECK_FALSE(decode_step(bytes, kBatchLimits, got).ok());  // a model without them
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    CHECK_FALSE(decode_step(std::span(bytes).first(size), limits, got).ok());
+  }
+}
+
 TEST_CASE("a step without orders spends no bytes on them") {
   Step step;
   step.batch.tokens = {1};

@@ -100,7 +100,10 @@ struct CompressedCase {
 // A sequence with its numbers, the same for all tables.
 struct CompressedSample {
   CompressedSample(KvKind kind, const CompressedShape& shape)
-      : kind(kind), shape(shape), list(mixed_pages(shape.page_count())) {
+      : kind(kind),
+        shape(shape),
+        list(mixed_pages(shape.page_count())),
+        entry_list(list.rbegin(), list.rend()) {
     SampleRandom random(61);
     const auto columns = static_cast<size_t>(shape.head_dim);
     rows = random.units(static_cast<size_t>(shape.positions) * columns);
@@ -113,7 +116,7 @@ struct CompressedSample {
 
   KvKind kind;
   CompressedShape shape;
-  std::vector<int32_t> list;
+  std::vector<int32_t> list, entry_list;
   std::vector<float> rows, entries, query, sinks;
 };
 
@@ -122,7 +125,7 @@ struct CompressedPages {
   CompressedPages(const KernelTable& table, const CompressedSample& of)
       : of(of),
         rows(stored_positions(table, of.kind, of.shape.head_dim, of.rows, of.list)),
-        entries(stored_entries(table, of.shape, of.entries, of.list)) {}
+        entries(stored_entries(table, of.shape, of.entries, of.entry_list)) {}
 
   std::vector<float> attend(const CompressedCase& c) const {
     const auto count = static_cast<size_t>(c.heads * of.shape.head_dim);
@@ -131,6 +134,7 @@ struct CompressedPages {
                                      .entries = of.shape.pool > 0 ? entries.args : PageArgs{},
                                      .pool = of.shape.pool,
                                      .page_list = of.list.data(),
+                                     .entry_list = of.entry_list.data(),
                                      .position = c.position,
                                      .window = c.window,
                                      .query = of.query.data(),

@@ -1,5 +1,5 @@
-// Pages of state, and states of recurrent layers, that are copied from one model's memory to
-// another's, with different ranks.
+// Pages of state, window pages, and states of recurrent layers, that are copied from one model's
+// memory to another's, with different ranks.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "kernels/isa.h"
 #include "model/forward/model.h"
 #include "model/load/open_model.h"
+#include "model/load/sequence_state.h"
 #include "transport/form/local_links.h"
 
 using namespace lockstep;
@@ -25,6 +26,7 @@ struct Case {
   std::string device = "cpu";
   LatentCut latent_cut = LatentCut::kAuto;
   KvKind kv = kKvDefault;
+  int window_pages = 3;
 };
 
 struct Blocks {
@@ -32,13 +34,20 @@ struct Blocks {
   std::vector<std::byte> bytes;
 };
 
-// A rank's part of the page and of the state after it, and the bits with which the model continues.
+// A rank's part of the page, of its window page and of the state after it, and the bits with which
+// the model continues.
 struct Part {
-  Blocks page, state;
+  Blocks page, window, state;
   std::vector<float> logits;
 };
 
 constexpr int kStates = 3;
+
+// Window pages have other numbers than their pages.
+int32_t window_of(int32_t page) {
+  constexpr std::array<int32_t, 4> kWindows{1, 2, 1, 0};
+  return kWindows[static_cast<size_t>(page)];
+}
 
 // `states`: the one that the first token continues, and the one that the last token leaves.
 Batch batch_of(int begin, int count, int32_t page, int32_t next, std::array<int32_t, 2> states) {
@@ -47,10 +56,12 @@ Batch batch_of(int begin, int count, int32_t page, int32_t next, std::array<int3
     batch.tokens.push_back(3 + position * 5 % 90);
     batch.positions.push_back(position);
     batch.list_offsets.push_back(0);
+    batch.window_offsets.push_back(0);
     batch.states_from.push_back(position == begin ? states[0] : states[1]);
     batch.states_to.push_back(states[1]);
   }
   batch.page_lists = {page, next};
+  batch.window_lists = {window_of(page), window_of(next)};
   batch.outputs = {count - 1};
   return batch;
 }
@@ -91,14 +102,17 @@ Result<Part> run_rank(const Case& of, Group group, const std::vector<Part>& from
                                       .shares = of.shares,
                                       .tokens_max = kTokens,
                                       .pages = 4,
+                                      .window_pages = of.window_pages,
                                       .states = kStates,
                                       .kv = of.kv,
                                       .page_list_entries_max = 2,
                                       .latent_cut = of.latent_cut},
                                      group, *device));
   const bool has_states = model->config().delta.has_value();
+  const bool has_windows = model->limits().window_pages > 0;
   const auto forward = [&](Batch batch) {
     if (!has_states) batch.states_from = batch.states_to = {};
+    if (!has_windows) batch.window_lists = batch.window_offsets = {};
     return model->forward(batch);
   };
   const int32_t page = from.empty() ? 1 : 3, state = from.empty() ? 0 : 2;
@@ -106,15 +120,22 @@ Result<Part> run_rank(const Case& of, Group group, const std::vector<Part>& from
     TRY(forward(batch_of(0, kTokens, page, 0, {-1, state})));
   } else {
     model->write_page(page, gathered(model->page_shape(), from, &Part::page));
+    if (has_windows) {
+      model->write_window(window_of(page), gathered(model->window_shape(), from, &Part::window));
+    }
     if (has_states) {
       model->write_state(state, gathered(model->recurrent_shape(), from, &Part::state));
     }
   }
   const ModelOutputs outputs = TRY(forward(batch_of(kTokens, 3, page, 2, {state, 1})));
-  Part part{.page = {model->page_shape(), {}}, .state = {model->recurrent_shape(), {}}};
+  Part part{.page = {model->page_shape(), {}},
+            .window = {model->window_shape(), {}},
+            .state = {model->recurrent_shape(), {}}};
   part.logits.assign(outputs.logits.begin(), outputs.logits.end());
   part.page.bytes.resize(part.page.shape.page_bytes());
   TRY(model->read_page(page, part.page.bytes));
+  part.window.bytes.resize(part.window.shape.page_bytes());
+  if (has_windows) TRY(model->read_window(window_of(page), part.window.bytes));
   part.state.bytes.resize(part.state.shape.page_bytes());
   if (has_states) TRY(model->read_state(state, part.state.bytes));
   return part;
@@ -153,7 +174,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 void check_same_blocks(const std::vector<Part>& ranks, const Part& alone) {
-  for (Blocks Part::*kind : {&Part::page, &Part::state}) {
+  for (Blocks Part::*kind : {&Part::page, &Part::window, &Part::state}) {
     CHECK(gathered((alone.*kind).shape, ranks, kind) == (alone.*kind).bytes);
   }
 }
@@ -162,6 +183,9 @@ void check_same_blocks(const std::vector<Part>& ranks, const Part& alone) {
 void check_copies(const std::string& model, KvKind kv) {
   const Case whole{.model = model, .kv = kv};
   const std::vector<Part> alone = run(whole);
+  const std::vector<Part> joined = run({.model = model, .kv = kv, .window_pages = 0});
+  CHECK(same_bits(logits_of(joined), logits_of(alone)));
+  CHECK(joined[0].window.bytes.empty());
   std::vector<Case> cases{{model, {3, 1}},
                           {model, {1, 1, 1, 1}},
                           {model, {1, 2}, "delayed"},
@@ -195,6 +219,80 @@ TEST_CASE("a page copied from one model's ranks can be used by another, whatever
       CAPTURE(kv_kind_name(kv));
       check_copies(model, kv);
     }
+  }
+}
+
+namespace {
+
+// The logits after each page of a long text. With `windows` the pages of the text use so many
+// window pages in turn.
+Result<std::vector<float>> logits_of_text(const std::string& name, int windows) {
+  constexpr int kPages = 12;
+  const auto opened = TRY(open_model(std::string(LOCKSTEP_SOURCE_DIR) + name));
+  auto device = TRY(open_device({.kind = "cpu", .kernels = available_kernels().back()}));
+  auto links = TRY(open_local_links({.kind = LinkKind::kShm}, 1));
+  Group group({.rank = 0, .links = std::move(links[0]), .kernels = available_kernels().back()});
+  const auto model = TRY(Model::load({.config = opened.config,
+                                      .source = opened.source,
+                                      .shares = {1},
+                                      .tokens_max = kTokens,
+                                      .pages = kPages,
+                                      .window_pages = windows,
+                                      .page_list_entries_max = kPages},
+                                     group, *device));
+  std::vector<float> logits;
+  for (int page = 0; page < kPages; ++page) {
+    Batch batch;
+    const int begin = page * kTokens, first = first_window_page(begin, model->limits().reach);
+    for (int position = begin; position < begin + kTokens; ++position) {
+      batch.tokens.push_back(3 + position * 5 % 90);
+      batch.positions.push_back(position);
+      batch.list_offsets.push_back(0);
+      if (windows > 0) batch.window_offsets.push_back(-first);
+    }
+    for (int32_t each = 0; each <= page; ++each) {
+      batch.page_lists.push_back(kPages - 1 - each);
+      if (windows > 0 && each >= first) batch.window_lists.push_back(each % windows);
+    }
+    batch.outputs = {kTokens - 1};
+    const ModelOutputs outputs = TRY(model->forward(batch));
+    logits.insert(logits.end(), outputs.logits.begin(), outputs.logits.end());
+  }
+  return logits;
+}
+
+}  // namespace
+
+TEST_CASE("a long text that uses few window pages in turn has the bits of one with all") {
+  for (const char* name :
+       {"gptoss-mxfp4", "gemma4-dense-bf16", "gemma4-e-bf16", "deepseekv4-bf16"}) {
+    CAPTURE(name);
+    const std::string model = std::string("/tests/data/golden/") + name;
+    const auto opened = open_model(std::string(LOCKSTEP_SOURCE_DIR) + model);
+    REQUIRE(opened.ok());
+    const auto all = logits_of_text(model, 0);
+    const auto few = logits_of_text(model, window_span(opened.value().config.reach()));
+    const auto one = logits_of_text(model, 1);
+    REQUIRE(all.ok());
+    REQUIRE(few.ok());
+    REQUIRE(one.ok());
+    CHECK(same_bits(few.value(), all.value()));
+    CHECK_FALSE(same_bits(one.value(), all.value()));  // pages are overwritten within reach
+  }
+}
+
+TEST_CASE("layers with windows have their blocks in window pages, entries stay in pages") {
+  const std::string golden = "/tests/data/golden/";
+  struct Layers {
+    std::string model;
+    int pages, windows;
+  };
+  for (const Layers& of :
+       {Layers{golden + "gptoss-mxfp4", 1, 1}, Layers{golden + "deepseekv4-bf16", 3, 5}}) {
+    CAPTURE(of.model);
+    const Part alone = run({.model = of.model})[0];
+    CHECK(alone.page.shape.layers() == of.pages);
+    CHECK(alone.window.shape.layers() == of.windows);
   }
 }
 

@@ -123,6 +123,26 @@ TEST_CASE("state comes in pages: keys and values, or the latent, in the bytes of
   CHECK(state_bytes(deepseek.value(), KvKind::kQ8, 1024) == latents + latents / 32 * 2);
 }
 
+TEST_CASE("layers with a window keep what is within their reach, in whole pages") {
+  const auto model = read_shape_config("gpt-oss-20b");  // 12 of 24 layers, 128 positions
+  REQUIRE(model.ok());
+  CHECK(model.value().reach() == 128);
+  const uint64_t numbers = uint64_t{2} * 12 * 8 * 64;  // of a token in half of the layers
+  CHECK(state_bytes(model.value(), KvKind::kF16, 64) == 2 * 64 * numbers * 2);
+  CHECK(state_bytes(model.value(), KvKind::kF16, 8192) == (8192 + 3 * 64) * numbers * 2);
+  CHECK(state_bytes_of_pages(model.value(), KvKind::kF16, 10, 7) == 17 * 64 * numbers * 2);
+  const auto v4 = read_shape_config("deepseek-v4-flash");  // 128 positions, and pools as long
+  REQUIRE(v4.ok());
+  CHECK(v4.value().reach() == 128);
+  const double token = static_cast<double>(state_bytes_of_pages(v4.value(), KvKind::kF16, 1, 1) -
+                                           state_bytes_of_pages(v4.value(), KvKind::kF16, 1, 0));
+  CHECK(token / 64 > 190'000);  // of the bytes of a token that are in window pages
+  CHECK(static_cast<double>(state_bytes_of_pages(v4.value(), KvKind::kF16, 1, 0)) / 64 < 15'000);
+  const auto recurrent = read_shape_config("qwen3.8-27b");
+  REQUIRE(recurrent.ok());
+  CHECK(recurrent.value().reach() == 0);
+}
+
 TEST_CASE("a format has the name that model cards use") {
   StoredMatrix matrix;
   matrix.scale_type = DType::kBF16;

@@ -89,14 +89,20 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
   const auto first = shares.begin() + static_cast<std::ptrdiff_t>(stage * ranks);
   const int rank = static_cast<int>(index % ranks),
             pages = limits.streams * pages_for(limits.context);
+  const int tokens_max = std::max(limits.batch_tokens_max, limits.streams);
+  const int windows = window_pages_needed({.reach = model.config.reach(),
+                                           .sequences = limits.streams,
+                                           .tokens_max = tokens_max,
+                                           .pages = pages});
   Group unformed({.rank = rank, .links = unformed_links(rank, static_cast<int>(ranks))});
   WatchedDevice device;
   const auto loaded = Model::load({.config = model.config,
                                    .source = model.source,
                                    .shares = {first, first + static_cast<std::ptrdiff_t>(ranks)},
                                    .layers = layers[stage],
-                                   .tokens_max = std::max(limits.batch_tokens_max, limits.streams),
+                                   .tokens_max = tokens_max,
                                    .pages = pages,
+                                   .window_pages = windows,
                                    .states = states_needed(limits.streams),
                                    .kv = limits.kv,
                                    .page_list_entries_max = pages,
@@ -111,23 +117,27 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
   CHECK(planned.memory.packed_bytes == device.packed());
   CHECK(planned.memory.vector_bytes + planned.memory.state_bytes + planned.memory.buffer_bytes ==
         device.allocated());
-  const uint64_t recurrent_bytes = loaded.value()->recurrent_shape().page_bytes();
   CountingDevice counting;
-  const auto recurrent =
-      allocate_recurrent({.config = model.config,
-                          .cut = loaded.value()->cut(),
-                          .rank = rank,
-                          .layers = layers[stage],
-                          .states = static_cast<size_t>(states_needed(limits.streams))},
-                         counting);
-  REQUIRE(recurrent.ok());
-  const uint64_t page_bytes =
-      (loaded.value()->state_bytes() - recurrent.value().bytes) / static_cast<uint64_t>(pages);
+  const auto state = allocate_state({.config = model.config,
+                                     .cut = loaded.value()->cut(),
+                                     .rank = rank,
+                                     .layers = layers[stage],
+                                     .pages = static_cast<size_t>(pages),
+                                     .window_pages = static_cast<size_t>(windows),
+                                     .kv = limits.kv},
+                                    counting);
+  REQUIRE(state.ok());
+  CHECK(state.value().bytes == state.value().page_bytes * static_cast<uint64_t>(pages) +
+                                   state.value().window_bytes * static_cast<uint64_t>(windows));
   const bool makes_grammars = index == 0 || layers[stage].end == model.config.layers;
   const uint64_t grammar_bytes =
       makes_grammars ? kGrammarBytesOfToken * static_cast<uint64_t>(model.config.vocab_size) : 0;
-  CHECK(planned.memory.process_bytes == kProgramBytes + page_staging_bytes(page_bytes) +
-                                            state_staging_bytes(recurrent_bytes) + grammar_bytes);
+  const PageShape outside = loaded.value()->limits().window_pages > 0
+                                ? loaded.value()->window_shape()
+                                : loaded.value()->recurrent_shape();
+  CHECK(planned.memory.process_bytes ==
+        kProgramBytes + page_staging_bytes(loaded.value()->page_shape().page_bytes()) +
+            state_staging_bytes(outside.page_bytes()) + grammar_bytes);
 }
 
 // Every placement that the planner proposes, with its proposed shares.

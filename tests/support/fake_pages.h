@@ -2,7 +2,9 @@
 // position. A position's number is made from its token and the numbers in all earlier pages, as
 // they are found there, so that a page with wrong contents changes the text. Steps are computed in
 // order, as on every rank. With recurrent layers each state has a number too, made from that of the
-// state before and the token. The draft layer's entry of a position is made from its number and the
+// state before and the token. Window pages have a number of each position's token, of which all
+// that are within reach count; a step writes those of all its tokens before it reads any. The draft
+// layer's entry of a position is made from its number and the
 // next token; before a guess all entries are compared with what they must be. FakeDisk keeps the
 // numbers of pages like each rank's store.
 #pragma once
@@ -51,10 +53,14 @@ class FakeDisk final : public PageDisk {
     forgotten.insert(key);
   }
   size_t page_bytes() const override { return bytes_of_page; }
-  bool contains_state(const PageKey& key) const override { return states.contains(key); }
+  bool contains_state(const PageKey& key) const override {
+    return states.contains(key) || windows.contains(key);
+  }
   bool has_room_for_state() const override { return room > 0; }
+  size_t state_bytes() const override { return bytes_of_state; }
   void forget_state(const PageKey& key) override {
     states.erase(key);
+    windows.erase(key);
     forgotten_states.insert(key);
   }
 
@@ -62,6 +68,7 @@ class FakeDisk final : public PageDisk {
   // The draft layer's entries of each page, and its tokens.
   std::map<PageKey, std::pair<std::vector<uint64_t>, std::vector<int32_t>>> drafts;
   std::map<PageKey, uint64_t> states;
+  std::map<PageKey, std::vector<uint64_t>> windows;
   std::set<PageKey> broken, broken_states;  // cannot be loaded
   std::set<PageKey> forgotten, forgotten_states;
   int room = 1 << 20;              // pages that can still be saved
@@ -69,7 +76,7 @@ class FakeDisk final : public PageDisk {
   bool lacks_elsewhere = false;    // another rank has no store
   bool lacks_part = false;         // rank 0 has no part of pages: `pages` are other ranks'
   PageKey tried{};                 // the last one saved while another rank had no room
-  size_t bytes_of_page = 1;
+  size_t bytes_of_page = 1, bytes_of_state = 1;
   int saved = 0;
   int loaded = 0;
   int saved_states = 0;
@@ -82,6 +89,8 @@ class FakePages {
       : vocab_size_(limits.vocab_size),
         numbers_(static_cast<size_t>(pages_needed(limits)) * kPagePositions, 0),
         states_(static_cast<size_t>(limits.states), 0),
+        windows_(static_cast<size_t>(limits.window_pages) * kPagePositions, 0),
+        reach_(limits.reach),
         entries_(numbers_.size(), 0),
         tokens_(numbers_.size(), -1),
         block_(limits.draft_block),
@@ -98,10 +107,11 @@ class FakePages {
   std::vector<SampledToken> compute(const Step& step) {
     const Batch& batch = step.batch;
     std::vector<uint64_t> states;
+    write_windows(batch);
     for (size_t i = 0; i < batch.tokens.size(); ++i) {
       const auto list = static_cast<size_t>(batch.list_offsets[i]);
       states.push_back(compute(batch.tokens[i], batch.positions[i], &batch.page_lists[list],
-                               continue_state(batch, i)));
+                               continue_state(batch, i), read_windows(batch, i)));
     }
     tokens_computed += batch.token_count();
     last_numbers_ = states;
@@ -216,9 +226,14 @@ class FakePages {
     }
     for (const StateOrder& order : orders.state_saves) {
       if (disk.room == 0) return saved;
-      CHECK(disk.states.contains(order.key) == (order.key == disk.tried));
+      CHECK(disk.contains_state(order.key) == (order.key == disk.tried));
       disk.tried = disk.is_full_elsewhere ? order.key : PageKey{};
-      disk.states[order.key] = states_.at(static_cast<size_t>(order.state));
+      if (windows_.empty()) {
+        disk.states[order.key] = states_.at(static_cast<size_t>(order.state));
+      } else {
+        const auto first = windows_.begin() + order.state * kPagePositions;
+        disk.windows[order.key].assign(first, first + kPagePositions);
+      }
       --disk.room;
       ++disk.saved_states;
       saved += disk.is_full_elsewhere ? 0 : 1;
@@ -242,8 +257,12 @@ class FakePages {
     }
     for (const StateOrder& order : orders.state_loads) {
       if (disk.broken_states.contains(order.key)) return loaded;
-      REQUIRE(disk.states.contains(order.key));
-      states_.at(static_cast<size_t>(order.state)) = disk.states[order.key];
+      REQUIRE(disk.contains_state(order.key));
+      if (windows_.empty()) {
+        states_.at(static_cast<size_t>(order.state)) = disk.states[order.key];
+      } else {
+        std::ranges::copy(disk.windows[order.key], windows_.begin() + order.state * kPagePositions);
+      }
       ++disk.loaded_states;
       ++loaded;
     }
@@ -325,10 +344,35 @@ class FakePages {
     uint64_t& to = states_.at(static_cast<size_t>(batch.states_to[token]));
     return to = mix(before, static_cast<uint64_t>(batch.tokens[token]));
   }
-  uint64_t compute(int32_t token, int position, const int32_t* pages, uint64_t recurrent) {
+  uint64_t& window_at(const Batch& batch, size_t token, int position) {
+    const int list = batch.window_offsets[token] + position / kPagePositions;
+    const int32_t window = batch.window_lists.at(static_cast<size_t>(list));
+    return windows_.at(static_cast<size_t>(window * kPagePositions + position % kPagePositions));
+  }
+  void write_windows(const Batch& batch) {
+    REQUIRE(batch.window_offsets.size() == (windows_.empty() ? 0 : batch.tokens.size()));
+    for (size_t i = 0; i < batch.window_offsets.size(); ++i) {
+      const int position = batch.positions[i];
+      window_at(batch, i, position) =
+          mix(static_cast<uint64_t>(batch.tokens[i]) + 3, static_cast<uint64_t>(position));
+    }
+  }
+  // 0 without window pages.
+  uint64_t read_windows(const Batch& batch, size_t token) {
+    if (windows_.empty()) return 0;
+    uint64_t all = 1;
+    const int last = batch.positions[token];
+    for (int position = std::max(0, last + 1 - reach_); position <= last; ++position) {
+      all = mix(all, window_at(batch, token, position));
+    }
+    return all;
+  }
+  uint64_t compute(int32_t token, int position, const int32_t* pages, uint64_t recurrent,
+                   uint64_t windows) {
     const int page = position / kPagePositions, slot = position % kPagePositions;
     uint64_t state = mix(static_cast<uint64_t>(token) + 1, static_cast<uint64_t>(position));
     if (recurrent != 0) state = mix(state, recurrent);
+    if (windows != 0) state = mix(state, windows);
     bool is_broken = token == kPoison;
     const auto look_at = [&](uint64_t number) {
       is_broken |= number == kBroken;
@@ -354,6 +398,8 @@ class FakePages {
   int vocab_size_;
   std::vector<uint64_t> numbers_;  // (pages, kPagePositions)
   std::vector<uint64_t> states_;   // of recurrent layers
+  std::vector<uint64_t> windows_;  // (window pages, kPagePositions)
+  int reach_ = 0;
   std::vector<uint64_t> entries_;  // of the draft layer; like numbers_
   std::vector<int32_t> tokens_;    // like numbers_
   int block_ = 0;                  // of the draft layer

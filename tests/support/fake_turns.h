@@ -41,4 +41,21 @@ void check_turns(FakeDisk& disk, const SchedulerLimits& limits, int max_tokens, 
   CHECK(disk.saved == static_cast<int>(disk.pages.size()));
 }
 
+// Once nothing runs: no page, state or window page is lost.
+inline void check_all_is_there(const FakeEngine& engine, const SchedulerLimits& limits) {
+  const auto counts = engine.scheduler.page_counts();
+  CHECK(counts.free + counts.cached == counts.all);
+  CHECK(counts.snapshots + counts.free_states == limits.states);
+  CHECK(counts.unused_windows == limits.window_pages);
+}
+
+// All of a request's pages, and its states or window pages.
+inline void save_all(FakeDisk& disk, const GenerateRequest& request,
+                     const SchedulerLimits& limits) {
+  FakeEngine engine(limits, &disk);
+  engine.ask(1, request);
+  engine.save();
+  CHECK(!engine.scheduler.has_unsaved());
+}
+
 }  // namespace lockstep

@@ -172,7 +172,7 @@ CODE_RULES = [
         re.compile(r"^src/"),
         re.compile(r"(?<!\w)::open\((?![^;]*\b(O_DIRECTORY|O_NONBLOCK|O_CREAT|flags)\b)"),
         "open() without O_NONBLOCK waits at a named pipe: open_regular() (base/files/file_io.h)",
-        {"src/engine/pages/page_file.cc"},  # in a folder of ours, on a thread that is always awaited with a deadline
+        {"src/engine/store/page_file.cc"},  # in a folder of ours, on a thread that is always awaited with a deadline
     ),
     (
         re.compile(r"^src/(?!net/|json/)"),

@@ -71,14 +71,24 @@ Result<Plan> plan_of(const ShapeFlags& flags) {
   return plan;
 }
 
+// The state of one sequence, which uses all window pages in turn.
+uint64_t touched_state_bytes(const ModelConfig& config, const ModelBenchFlags& flags) {
+  const GroupSpec& spec = flags.group.spec;
+  const int pages = pages_for(flags.prompt_tokens + flags.new_tokens);
+  const int windows = window_pages_needed({.reach = config.reach(),
+                                           .sequences = spec.sequences_max,
+                                           .tokens_max = spec.batch_tokens_max,
+                                           .pages = pages});
+  return state_bytes_of_pages(config, kv_of(spec.exact, spec.kv), pages, windows);
+}
+
 Status check_memory(const Plan& plan, const ModelBenchFlags& flags, int ranks) {
-  const KvKind kv = kv_of(flags.group.spec.exact, flags.group.spec.kv);
   uint64_t needed = kProbeBytes;
   for (const std::string& text : plan.models) {
     const bool drafts = flags.group.spec.draft_layer;
     const OpenedModel model = TRY(drafts ? open_with_draft_layer(text) : open_model(text));
     needed += model.source->file_bytes() + static_cast<uint64_t>(ranks) * kOtherBytes +
-              state_bytes(model.config, kv, flags.prompt_tokens + flags.new_tokens) +
+              touched_state_bytes(model.config, flags) +
               static_cast<uint64_t>(states_needed(flags.group.spec.sequences_max)) *
                   recurrent_bytes(model.config);
   }

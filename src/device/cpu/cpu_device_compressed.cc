@@ -71,6 +71,7 @@ void CpuDevice::run(const CompressedAttention& op) {
   const float* sinks = op.has_sinks ? floats(op.sinks, heads) : nullptr;
   const int32_t* positions = ints(op.positions, tokens);
   const int32_t* offsets = ints(op.list_offsets, tokens);
+  const int32_t* of_entries = op.pool > 0 ? ints(op.entry_offsets, tokens) : offsets;
   const int32_t* lists = ints(op.page_lists, 0);
   const auto mask_words = static_cast<size_t>(op.mask_words);
   const uint32_t* mask =
@@ -95,6 +96,7 @@ void CpuDevice::run(const CompressedAttention& op) {
                                      .entries = entries,
                                      .pool = op.pool,
                                      .page_list = lists + offsets[token],
+                                     .entry_list = lists + of_entries[token],
                                      .position = positions[token],
                                      .window = op.window,
                                      .query = query + at,

@@ -63,7 +63,7 @@ struct KernelVariant {
   friend bool operator==(const KernelVariant&, const KernelVariant&) = default;
 };
 
-inline constexpr size_t kParamBytesMax = 184;
+inline constexpr size_t kParamBytesMax = 192;
 // A long prompt is multiplied in rounds of at most this many tokens, which bounds scratch memory.
 inline constexpr size_t kTokensOfRound = 256;
 
@@ -227,6 +227,7 @@ class Planner {
   struct AttentionEntries {
     LayerPages pages;
     int pool = 0;
+    Slice list_offsets;
     size_t blocks = 0;  // of a token, at most
   };
   // A workgroup has a whole row. `entries`: those of compressed attention; or null.

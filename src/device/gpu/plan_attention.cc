@@ -137,13 +137,15 @@ void Planner::plan_attention(const Attention& op, const AttentionEntries* entrie
   const PlanMatrix* user = count == static_cast<size_t>(op.tokens) ? user_of(op.output) : nullptr;
   const PreparedRows prepared = room_for_heads(user, ranges.output, op);
   AttentionParams params = params_of(op, ranges);
-  MemoryRange of_entries;
+  MemoryRange of_entries, entry_offsets;
   if (entries != nullptr && entries->pool > 0) {
     const PagesInfo info = pages_info(entries->pages);
     params.entries = info.values;
     params.entries_page_bytes = info.page_bytes;
     params.pool = static_cast<uint32_t>(entries->pool);
     of_entries = state_of(entries->pages);
+    entry_offsets = rows_at(entries->list_offsets, begin, count, 1);
+    params.entry_offsets = entry_offsets.begin;
   }
   params.parts = states.begin;
   params.prepared = prepared.to;
@@ -155,7 +157,7 @@ void Planner::plan_attention(const Attention& op, const AttentionEntries* entrie
            prepared.form}},
          heads, count, params,
          {state_of(op.pages), ranges.query, ranges.positions, ranges.offsets, ranges.lists,
-          ranges.sinks, states, ranges.mask, of_entries},
+          ranges.sinks, states, ranges.mask, of_entries, entry_offsets},
          {ranges.output, states, prepared.prepared.range});
   }
   keep(prepared);

@@ -70,7 +70,8 @@ void Planner::plan(const CompressedAttention& op) {
   if (op.heads == 0 || op.tokens == 0) return;
   LOCKSTEP_CHECK(op.rows.value_dim == op.rows.head_dim && op.window > 0);
   LOCKSTEP_CHECK(op.pool == 0 || op.entries.head_dim == op.rows.head_dim);
-  AttentionEntries entries{.pages = with_values_alone(op.entries), .pool = op.pool};
+  AttentionEntries entries{
+      .pages = with_values_alone(op.entries), .pool = op.pool, .list_offsets = op.entry_offsets};
   if (op.pool > 0) {
     const size_t pages = memory_.whole(op.page_lists).bytes / Slice::kElementBytes;
     entries.blocks = groups_of(pages, static_cast<size_t>(op.pool));

@@ -34,7 +34,9 @@ uvec2 rows_of_page(uint page) {
 
 RowPlace place_of_entry(uint entry) {
   const uint pool = PARAMS.pool, slots = pool < kPositionsOfPage ? kPositionsOfPage / pool : 1u;
-  const uint page = uint(list.at[((entry + 1u) * pool - 1u) / kPositionsOfPage]);
+  const uint offset = uint(Ints(PARAMS.entry_offsets).at[token]);
+  const uint in_list = offset + ((entry + 1u) * pool - 1u) / kPositionsOfPage;
+  const uint page = uint(Ints(PARAMS.page_lists).at[in_list]);
   return RowPlace(advance(PARAMS.entries, page, PARAMS.entries_page_bytes), entry % slots);
 }
 

@@ -295,7 +295,8 @@ struct AttentionParams {
   // Entries of compressed attention.
   Address entries;  // where their pages begin
   uint32_t entries_page_bytes;
-  uint32_t pool;  // positions of an entry; 0: there are none
+  uint32_t pool;          // positions of an entry; 0: there are none
+  Address entry_offsets;  // of the lists of their pages
 };
 
 struct LayerNormParams {

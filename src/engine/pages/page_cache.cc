@@ -44,13 +44,14 @@ void CachedPages::make_keys(std::span<const int32_t> prompt) {
   }
 }
 
-PageCache::PageCache(int pages, PageDisk* disk, int states, int sequences)
+PageCache::PageCache(int pages, PageDisk* disk, const Parts& parts)
     : pool_(pages),
       tree_(pages),
-      states_(states, sequences, pages),
+      states_(parts.states, parts.sequences, pages),
+      windows_(parts.window_pages, parts.reach, pages),
       disk_(disk),
       unsaved_(disk ? pages : 0),
-      unsaved_states_(disk && states > 0 ? pages : 0) {
+      unsaved_states_(disk && has_places() ? pages : 0) {
   if (!disk) return;
   keys_.resize(static_cast<size_t>(pages));
   has_key_.resize(static_cast<size_t>(pages));
@@ -63,9 +64,11 @@ int PageCache::take_over(CachedPages& pages, std::span<const int32_t> tokens, in
   }
   auto pages_max = static_cast<size_t>(positions_max / kPagePositions);
   if (states_.is_needed()) pages_max = pages_with_state(pages, tokens, pages_max);
+  if (windows_.is_needed()) pages_max = pages_with_windows(pages, tokens, pages_max);
   share_from_tree(pages, tokens, pages_max);
   const bool is_longer = static_cast<size_t>(pages.in_tree) > count;
   if (states_.is_needed() && is_longer) take_over_state(pages);
+  if (windows_.is_needed() && is_longer) take_over_windows(pages);
   return pages.in_tree * kPagePositions;
 }
 
@@ -81,17 +84,25 @@ void PageCache::share_from_tree(CachedPages& pages, std::span<const int32_t> tok
   }
 }
 
-void PageCache::grow(CachedPages& pages, int length, PageOrders& orders) {
-  const int missing = pages_for(length) - static_cast<int>(pages.state.pages().size());
+void PageCache::grow(CachedPages& pages, int length, bool are_loaded, PageOrders& orders) {
+  const size_t before = pages.state.pages().size();
+  const int missing = pages_for(length) - static_cast<int>(before);
   while (pool_.free_pages() < missing) evict(orders);
   const Status grown = pool_.grow(pages.state, length);
   LOCKSTEP_CHECK(grown.ok());
+  if (!windows_.is_needed()) return;
+  for (const int32_t page : pages.state.pages().subspan(before)) {
+    windows_.detach(page);  // of what it held before
+    if (!are_loaded) take_window(page, false, orders);
+  }
+  if (!are_loaded) pages.windows.end = static_cast<int>(pages.state.pages().size());
 }
 
 void PageCache::evict(PageOrders& orders) {
   const int32_t page = tree_.take_oldest();
   LOCKSTEP_CHECK(page != PrefixTree::kNone);  // the pool is large enough for all running sequences
   evict_snapshot(page, orders);
+  if (windows_.of_page(page) != WindowCache::kNone) evict_window(page, orders);
   pool_.drop(page);
   if (!disk_ || !unsaved_.remove(page)) return;
   if (orders.saves.size() >= kPageSavesMax || !disk_->has_room()) return;
@@ -101,6 +112,7 @@ void PageCache::evict(PageOrders& orders) {
 
 void PageCache::shrink(CachedPages& pages, int length) {
   LOCKSTEP_CHECK(pages_for(length) >= pages.in_tree);
+  leave_windows(pages, pages_for(length));
   pool_.truncate(pages.state, length);
 }
 
@@ -115,6 +127,7 @@ void PageCache::enter(CachedPages& pages, std::span<const int32_t> tokens, int l
     const int32_t page = pages.state.pages()[index];
     const int32_t known = tree_.find(key);
     if (known != PrefixTree::kNone) {
+      if (!replace_window(pages, page, known, pages.in_tree)) break;  // later
       tree_.set_used(known);
       pool_.replace(pages.state, index, known);
     } else {
@@ -127,17 +140,22 @@ void PageCache::enter(CachedPages& pages, std::span<const int32_t> tokens, int l
       }
     }
     ++pages.in_tree;
+    const bool is_prompt = pages.in_tree == (pages.prompt - 1) / kPagePositions;
+    if (is_prompt || pages.in_tree == pages.matched) set_unsaved_windows(pages);
   }
   if (states_.is_needed()) enter_states(pages, length);
 }
 
 void PageCache::release(CachedPages& pages) {
   release_states(pages);
+  drop_windows_to_resume(pages);
+  set_unsaved_windows(pages);
   leave_pages(pages, 0);
 }
 
 // From the end: a page is idle only after its descendants are.
 void PageCache::leave_pages(CachedPages& pages, size_t count) {
+  leave_windows(pages, static_cast<int>(count));
   const auto numbers = pages.state.pages();
   for (size_t i = numbers.size(); i-- > count;) {
     const int32_t page = numbers[i];
@@ -155,10 +173,11 @@ void PageCache::forget(CachedPages& pages) {
   for (const int32_t page : tree_.take_subtree(first)) {
     pool_.drop(page);
     drop_snapshot(page);
+    forget_window(page);
     if (!disk_) continue;
     unsaved_.remove(page);
     disk_->forget(disk_key(page));
-    if (states_.is_needed()) disk_->forget_state(disk_key(page));
+    if (has_places()) disk_->forget_state(disk_key(page));
   }
 }
 

@@ -13,7 +13,10 @@
 // when they are evicted; if there is no room for them then, they are lost. No work is done for them
 // earlier, so decoding pays nothing. Snapshots of recurrent layers are saved in the same way, each
 // after its page: the last one of a prompt and of an answer, and those that another sequence has
-// continued.
+// continued. So are the window pages that a sequence needs to go on from these places.
+//
+// A model with window pages (window_cache.h) takes a beginning over only where the pages that the
+// next token reaches back to still have theirs, with their content.
 //
 // Used by the scheduler; one thread. Only forget() allocates.
 #pragma once
@@ -30,6 +33,7 @@
 #include "engine/pages/page_orders.h"
 #include "engine/pages/prefix_tree.h"
 #include "engine/pages/state_cache.h"
+#include "engine/pages/window_cache.h"
 #include "model/forward/batch.h"
 #include "model/load/sequence_state.h"
 
@@ -56,12 +60,24 @@ struct CachedPages {
   std::vector<int32_t> guessed;
   int latest_snapshot = 0;  // the length of the last one that has entered the tree
   int prompt = 0;           // tokens
+  // With window pages: the pages [begin, end) whose window pages the sequence uses.
+  struct Windows {
+    int begin = 0;
+    int end = 0;
+  };
+  Windows windows;
+  int taken_over = 0;  // pages, the last time
+  int matched = 0;     // pages that another text in the tree begins with too, at most so far
+
   // While pages up to a state on disk are being loaded: the state's number once that is ordered,
-  // how many pages there are up to it, and how many before the sequence began to load.
+  // how many pages there are up to it, and how many before the sequence began to load. With window
+  // pages: those that it uses for going on from there, until it has all.
   struct Resume {
     int32_t state = StateCache::kNone;
     int pages = 0;
     int pages_before = 0;
+    Windows windows{};
+    bool has_lost_one = false;  // of the window pages, on disk or in memory
   };
   Resume resume;
 
@@ -81,15 +97,22 @@ struct PlannedPositions {
 
 class PageCache {
  public:
-  // `disk` must outlive it; null: there is none. `states` as for StateCache.
-  explicit PageCache(int pages, PageDisk* disk = nullptr, int states = 0, int sequences = 0);
+  // For a model with recurrent layers, or with window pages: as for StateCache and WindowCache.
+  struct Parts {
+    int states = 0;
+    int sequences = 0;
+    int window_pages = 0;
+    int reach = 0;
+  };
+  // `disk` must outlive it; null: there is none.
+  PageCache(int pages, PageDisk* disk, const Parts& parts);
 
   // Adds the pages from the tree that follow those of `pages`, if all of these are in it, up to
   // position `positions_max`. Returns how many positions of `pages` are then in the tree.
   int take_over(CachedPages& pages, std::span<const int32_t> tokens, int positions_max);
   // Makes room for positions [0, length), evicting idle pages. Saves that must come before these
-  // pages are overwritten are added to `orders`.
-  void grow(CachedPages& pages, int length, PageOrders& orders);
+  // pages are overwritten are added to `orders`. Pages that are not loaded get window pages.
+  void grow(CachedPages& pages, int length, bool are_loaded, PageOrders& orders);
   // Appends the states of these positions to the batch, if the model has recurrent layers. A state
   // that must be saved before it is overwritten is added to `orders`.
   void plan_states(CachedPages& pages, const PlannedPositions& planned, Batch& batch,
@@ -99,6 +122,12 @@ class PageCache {
   int guesses_max() const {
     return states_.is_needed() ? std::max(0, states_.spare() - 1) : kGuessesMax;
   }
+  // Both do nothing if the model has no window pages. Appends those of the sequence's last pages to
+  // the batch, and returns where the list of all its pages would begin. After all of a step is
+  // planned: the sequence goes on from `position`.
+  static constexpr int32_t kNoWindows = INT32_MIN;
+  int32_t list_windows(const CachedPages& pages, Batch& batch) const;
+  void pass_windows(CachedPages& pages, int position);
   // The first `right` guesses of the last step were right.
   void end_guesses(CachedPages& pages, int right);
   // Frees pages beyond `length` that are not in the tree.
@@ -116,15 +145,16 @@ class PageCache {
   // A rank has no store: from now on there is no disk.
   void close_disk();
   // How many whole pages of `pages` after those in the tree, below position `positions_max`, are on
-  // disk; counts up to kPageLoadsMax. Not for models with recurrent layers.
+  // disk; counts up to kPageLoadsMax. Not if has_places().
   int count_on_disk(const CachedPages& pages, int positions_max) const;
-  // Size of this rank's part.
+  // Size of this rank's part, and of that of a state or a window page.
   size_t disk_page_bytes() const { return disk_ ? disk_->page_bytes() : 0; }
+  size_t disk_state_bytes() const { return disk_ ? disk_->state_bytes() : 0; }
   // The page of the tree that has waited longest to be saved, if the disk has room for it. It
   // counts as saved from then on, unless set_unsaved() reverts that.
   std::optional<PageOrder> take_unsaved();
   void set_unsaved(const PageOrder& order);
-  // The same for snapshots whose pages have been saved.
+  // The same for snapshots, and window pages, whose pages have been saved.
   std::optional<StateOrder> take_unsaved_state();
   void set_unsaved(const StateOrder& order);
   // The pages of the tree from number `begin` on were loaded.
@@ -135,9 +165,11 @@ class PageCache {
   int unsaved_pages() const { return unsaved_.size(); }
   int unsaved_states() const { return unsaved_states_.size(); }
 
-  // With recurrent layers: begins to load the pages of `pages`, and the state, up to the last state
-  // below position `positions_max` that is on disk and whose pages are there or in the tree. False,
-  // and nothing is done, if none is further than `pages` reach.
+  // Whether a sequence can go on only at some places of its pages.
+  bool has_places() const { return states_.is_needed() || windows_.is_needed(); }
+  // Then: begins to load the pages of `pages`, and the state or window pages, up to the last place
+  // below position `positions_max` where these are on disk and whose pages are there or in the
+  // tree. False, and nothing is done, if none is further than `pages` reach.
   bool begin_resume(CachedPages& pages, std::span<const int32_t> tokens, int positions_max);
   // Takes over what the tree has of those pages. Returns how many more have to be loaded.
   int share_resumed(CachedPages& pages, std::span<const int32_t> tokens);
@@ -145,11 +177,23 @@ class PageCache {
   void load_state(CachedPages& pages, PageOrders& orders);
   // The order was carried out, or not. Returns whether the sequence continues from the state.
   bool end_state_load(CachedPages& pages, bool is_loaded);
+  // With window pages, once all pages are there: adds the orders to load up to `most` of those that
+  // are missing, and returns their number. None if one is no longer on disk: then there is nothing
+  // to resume.
+  int load_windows(CachedPages& pages, int most, PageOrders& orders);
+  // Whether the sequence uses all that it needs, loaded or being loaded.
+  bool has_windows_to_resume(const CachedPages& pages) const {
+    return pages.resume.windows.end == pages.resume.pages;
+  }
+  // The orders were carried out, or not. False if the sequence cannot continue there; if it has
+  // all, it does.
+  bool end_window_loads(CachedPages& pages, bool are_loaded);
   // Back to the pages before begin_resume().
   void give_up_resume(CachedPages& pages);
 
   int snapshots() const { return states_.snapshots(); }
   int free_states() const { return states_.free_states(); }
+  int unused_windows() const { return windows_.unused(); }
   int free_pages() const { return pool_.free_pages(); }
   int cached_pages() const { return tree_.size(); }
   int pages() const { return pool_.pages(); }
@@ -175,21 +219,48 @@ class PageCache {
   void drop_snapshot(int32_t page);
   // The same, but an unsaved one is saved if the disk has room for it.
   void evict_snapshot(int32_t page, PageOrders& orders);
-  bool saves_states() const { return disk_ != nullptr && states_.is_needed(); }
+  bool saves_states() const { return disk_ != nullptr && has_places(); }
   void set_unsaved_state(int32_t page);
+  void save_evicted_state(int32_t page, PageOrders& orders);
+  // The number of the page's snapshot or window page, and the reverse; -1: it has none.
+  int32_t state_of_page(int32_t page) const {
+    return states_.is_needed() ? states_.of_page(page) : windows_.of_page(page);
+  }
+  int32_t page_of_state(int32_t state) const {
+    return states_.is_needed() ? states_.page_of(state) : windows_.page_of(state);
+  }
+  // In page_cache_windows.cc.
+  int first_window(int pages) const;
+  void take_window(int32_t page, bool is_loading, PageOrders& orders);
+  void evict_window(int32_t page, PageOrders& orders);
+  void forget_window(int32_t page);
+  size_t pages_with_windows(CachedPages& pages, std::span<const int32_t> tokens,
+                            size_t pages_max) const;
+  void take_over_windows(CachedPages& pages);
+  void use_windows(CachedPages& pages, CachedPages::Windows used);
+  void leave_windows(CachedPages& pages, int end);
+  void leave_window(int32_t page);
+  bool replace_window(const CachedPages& pages, int32_t own, int32_t known, int index);
+  WindowCache::Worth worth_of(const CachedPages& pages, int index) const;
+  void set_unsaved_windows(const CachedPages& pages);
+  bool begin_window_resume(CachedPages& pages, std::span<const int32_t> tokens, size_t pages_max);
+  bool has_lost_window(const CachedPages& pages) const;
+  void drop_windows_to_resume(CachedPages& pages);
   // For a page of the tree; computed on demand, with those of the pages before.
   const PageKey& disk_key(int32_t page);
 
   StatePool pool_;
   PrefixTree tree_;
   StateCache states_;
+  WindowCache windows_;
   PageDisk* disk_;
   std::vector<PageKey>
       keys_;  // (pages) for those in the tree with `has_key_`; empty without a disk
   std::vector<bool> has_key_;        // (pages)
   PageList unsaved_;                 // pages of the tree that are not known to be on disk
   int32_t tried_ = PageList::kNone;  // the first of them, if another rank had no room for it
-  PageList unsaved_states_;          // those whose snapshots are worth it and not known to be there
+  // Those whose snapshots or window pages are worth it and not known to be there.
+  PageList unsaved_states_;
   int32_t tried_state_ = PageList::kNone;
 };
 

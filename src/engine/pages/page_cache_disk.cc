@@ -44,7 +44,7 @@ std::optional<StateOrder> PageCache::take_unsaved_state() {
     unsaved_states_.remove(page);
     const PageKey& key = disk_key(page);
     if (std::exchange(tried_state_, PageList::kNone) == page || !disk_->contains_state(key)) {
-      return StateOrder{states_.of_page(page), key};
+      return StateOrder{state_of_page(page), key};
     }
   }
   return std::nullopt;
@@ -77,8 +77,10 @@ void PageCache::set_unsaved(const PageOrder& order) {
 }
 
 void PageCache::set_unsaved(const StateOrder& order) {
-  const int32_t page = states_.page_of(order.state);
-  if (page == StateCache::kNone || !saves_states() || disk_key(page) != order.key) return;
+  const int32_t page = page_of_state(order.state);
+  if (page == StateCache::kNone || !tree_.contains(page)) return;
+  if (windows_.is_needed() && !windows_.is_filled(page)) return;
+  if (!saves_states() || disk_key(page) != order.key) return;
   unsaved_states_.remove(page);
   unsaved_states_.push_front(page);
   tried_state_ = page;
@@ -89,13 +91,17 @@ void PageCache::set_unsaved_state(int32_t page) {
 }
 
 void PageCache::evict_snapshot(int32_t page, PageOrders& orders) {
-  const int32_t state = states_.of_page(page);
-  if (state == StateCache::kNone) return;
-  if (saves_states() && unsaved_states_.remove(page) && disk_->has_room_for_state() &&
-      orders.state_saves.size() < kStateSavesMax && !disk_->contains_state(disk_key(page))) {
-    orders.state_saves.push_back({state, disk_key(page)});
-  }
+  if (states_.of_page(page) == StateCache::kNone) return;
+  save_evicted_state(page, orders);
   states_.detach(page);
+}
+
+// One that is worth it and not there yet, if the disk has room for it now.
+void PageCache::save_evicted_state(int32_t page, PageOrders& orders) {
+  if (!saves_states() || !unsaved_states_.remove(page) || !disk_->has_room_for_state()) return;
+  const size_t most = states_.is_needed() ? kStateSavesMax : kWindowSavesMax;
+  if (orders.state_saves.size() >= most || disk_->contains_state(disk_key(page))) return;
+  orders.state_saves.push_back({state_of_page(page), disk_key(page)});
 }
 
 void PageCache::forget_on_disk(const PageKey& key) {
@@ -111,6 +117,7 @@ bool PageCache::begin_resume(CachedPages& pages, std::span<const int32_t> tokens
   if (!disk_ || !pages.enters_tree) return false;
   const auto begin = static_cast<size_t>(pages.in_tree);
   const auto most = static_cast<size_t>(positions_max / kPagePositions);
+  if (windows_.is_needed()) return begin_window_resume(pages, tokens, most);
   size_t count = begin;
   int32_t page = begin == 0 ? PrefixTree::kNone : pages.state.pages()[begin - 1];
   for (bool is_in_tree = true; count < most; ++count) {
@@ -151,6 +158,7 @@ bool PageCache::end_state_load(CachedPages& pages, bool is_loaded) {
 }
 
 void PageCache::give_up_resume(CachedPages& pages) {
+  drop_windows_to_resume(pages);
   leave_pages(pages, static_cast<size_t>(pages.resume.pages_before));
   pages.resume = {};
 }

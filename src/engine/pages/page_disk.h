@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "engine/pages/page_store.h"
+#include "engine/store/page_store.h"
 
 namespace lockstep {
 
@@ -24,20 +24,25 @@ class PageDisk {
   // Size of this rank's part of a page.
   virtual size_t page_bytes() const = 0;
 
-  // The same for the state where the page ends. Every rank that is asked has a part of states, if
-  // the model has any.
+  // The same for the state where the page ends, or for its window page. Every rank that is asked
+  // has a part of them, if the model has any.
   virtual bool contains_state(const PageKey& key) const = 0;
   virtual bool has_room_for_state() const = 0;
   virtual void forget_state(const PageKey& key) = 0;
+  virtual size_t state_bytes() const = 0;
 };
 
 // The disk of a rank with stores, which must outlive it; null: the rank has no such part.
+// `has_pages`: some rank has a part of pages.
 class StoreDisk final : public PageDisk {
  public:
-  StoreDisk(PageStore* pages, PageStore* states) : pages_(pages), states_(states) {}
+  StoreDisk(PageStore* pages, PageStore* states, bool has_pages)
+      : pages_(pages), states_(states), has_pages_(has_pages) {}
 
   bool contains(const PageKey& key) const override { return !pages_ || pages_->contains(key); }
-  bool is_saved(const PageKey& key) const override { return pages_ && pages_->contains(key); }
+  bool is_saved(const PageKey& key) const override {
+    return pages_ ? pages_->contains(key) : !has_pages_;
+  }
   bool has_room() const override { return !pages_ || pages_->has_room(); }
   void forget(const PageKey& key) override {
     if (pages_) pages_->forget(key);
@@ -50,10 +55,12 @@ class StoreDisk final : public PageDisk {
   void forget_state(const PageKey& key) override {
     if (states_) states_->forget(key);
   }
+  size_t state_bytes() const override { return states_ ? states_->page_bytes() : 0; }
 
  private:
   PageStore* pages_;
   PageStore* states_;
+  bool has_pages_;
 };
 
 }  // namespace lockstep

@@ -27,14 +27,19 @@ bool PageMover::Place::load(const PageKey& key, Clock::time_point end) {
   return left.count() > 0 && store->load(key, bytes, left).ok();
 }
 
+PageShape stored_state_shape(const Model& model) {
+  return model.limits().window_pages > 0 ? model.window_shape() : model.recurrent_shape();
+}
+
 PageMover::PageMover(Model& model, Stores stores)
     : model_(model),
+      has_windows_(model.limits().window_pages > 0),
       pages_(stores.pages, model.page_shape()),
-      states_(stores.states, model.recurrent_shape()) {}
+      states_(stores.states, stored_state_shape(model)) {}
 
 bool PageMover::lacks_store() const {
   return (model_.page_shape().page_bytes() > 0 && !pages_.store) ||
-         (model_.recurrent_shape().page_bytes() > 0 && !states_.store);
+         (stored_state_shape(model_).page_bytes() > 0 && !states_.store);
 }
 
 // Saves come first: a load may overwrite what is saved.
@@ -56,8 +61,10 @@ Result<int32_t> PageMover::save(const PageOrders& orders) {
     ++saved;
   }
   for (const StateOrder& order : orders.state_saves) {
-    const bool is_saved = TRY(states_.save(
-        order.key, [&](std::span<std::byte> to) { return model_.read_state(order.state, to); }));
+    const bool is_saved = TRY(states_.save(order.key, [&](std::span<std::byte> to) {
+      return has_windows_ ? model_.read_window(order.state, to)
+                          : model_.read_state(order.state, to);
+    }));
     if (!is_saved) return saved;
     ++saved;
   }
@@ -74,7 +81,8 @@ int32_t PageMover::load(const PageOrders& orders) {
   }
   for (const StateOrder& order : orders.state_loads) {
     if (!states_.load(order.key, end)) return loaded;
-    if (states_.store) model_.write_state(order.state, states_.bytes);
+    if (states_.store && has_windows_) model_.write_window(order.state, states_.bytes);
+    if (states_.store && !has_windows_) model_.write_state(order.state, states_.bytes);
     ++loaded;
   }
   return loaded;

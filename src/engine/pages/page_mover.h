@@ -1,7 +1,6 @@
-// PageMover: executes rank 0's orders for pages and states of recurrent layers on one rank: copies
-// its part of them from the model's memory to its stores and back. Each rank of each stage has one,
-// with or without stores.
-// The engine's thread uses it.
+// PageMover: executes rank 0's orders for pages, and for states of recurrent layers or window
+// pages, on one rank: copies its part of them from the model's memory to its stores and back. Each
+// rank of each stage has one, with or without stores. The engine's thread uses it.
 #pragma once
 
 #include <chrono>
@@ -11,7 +10,7 @@
 
 #include "collective/group/group.h"
 #include "engine/pages/page_orders.h"
-#include "engine/pages/page_store.h"
+#include "engine/store/page_store.h"
 #include "model/forward/model.h"
 
 namespace lockstep {
@@ -19,11 +18,14 @@ namespace lockstep {
 // The longest time a step waits for a disk: less than ranks wait for each other.
 inline constexpr std::chrono::milliseconds kPageLoadTimeMax{3'000};
 
+// A rank's part of a state of the recurrent layers, or of a window page if the model has these.
+PageShape stored_state_shape(const Model& model);
+
 class PageMover {
  public:
   struct Stores {
     PageStore* pages = nullptr;   // null: this rank has none, or no part of pages
-    PageStore* states = nullptr;  // the same for states
+    PageStore* states = nullptr;  // the same for states or window pages
   };
   // All must outlive it.
   PageMover(Model& model, Stores stores);
@@ -55,6 +57,7 @@ class PageMover {
   static Result<PageOutcome> agree(PageOutcome own, Group& group);
 
   Model& model_;
+  bool has_windows_;
   Place pages_, states_;
 };
 

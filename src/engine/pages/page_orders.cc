@@ -13,15 +13,17 @@ struct OrdersHeader {
   uint16_t loads;
   uint16_t state_loads;
 
-  bool is_sound() const {
-    return saves <= kPageSavesMax && state_saves <= kStateSavesMax && loads <= kPageLoadsMax &&
-           state_loads <= kStateLoadsMax;
+  bool is_sound(bool has_windows) const {
+    const size_t saves_max = has_windows ? kWindowSavesMax : kStateSavesMax;
+    const size_t loads_max = has_windows ? kWindowLoadsMax : kStateLoadsMax;
+    return saves <= kPageSavesMax && state_saves <= saves_max && loads <= kPageLoadsMax &&
+           state_loads <= loads_max;
   }
   size_t orders() const { return size_t{saves} + state_saves + loads + state_loads; }
 };
 
 struct Record {
-  int32_t number;  // of the page or the state
+  int32_t number;  // of the page, the state or the window page
   PageKey key;
 };
 static_assert(sizeof(Record) == sizeof(int32_t) + sizeof(PageKey));  // no gaps
@@ -76,7 +78,7 @@ PageOutcome least_of(PageOutcome a, PageOutcome b) {
 
 size_t page_orders_bytes_max() {
   return sizeof(OrdersHeader) +
-         (kPageSavesMax + kStateSavesMax + kPageLoadsMax + kStateLoadsMax) * sizeof(Record);
+         (kPageSavesMax + kWindowSavesMax + kPageLoadsMax + kWindowLoadsMax) * sizeof(Record);
 }
 
 void append_page_orders(const PageOrders& orders, std::vector<std::byte>& bytes) {
@@ -98,12 +100,15 @@ Result<std::span<const std::byte>> take_page_orders(std::span<const std::byte> b
   if (bytes.size() < sizeof(header)) return broken_orders();
   std::memcpy(&header, bytes.data(), sizeof(header));
   bytes = bytes.subspan(sizeof(header));
-  if (!header.is_sound() || bytes.size() < header.orders() * sizeof(Record)) return broken_orders();
-  const bool are_sound =
-      take_orders(bytes, header.saves, limits.pages, orders.saves) &&
-      take_orders(bytes, header.state_saves, limits.states, orders.state_saves) &&
-      take_orders(bytes, header.loads, limits.pages, orders.loads) &&
-      take_orders(bytes, header.state_loads, limits.states, orders.state_loads);
+  const bool has_windows = limits.window_pages > 0;
+  const int states = has_windows ? limits.window_pages : limits.states;
+  if (!header.is_sound(has_windows) || bytes.size() < header.orders() * sizeof(Record)) {
+    return broken_orders();
+  }
+  const bool are_sound = take_orders(bytes, header.saves, limits.pages, orders.saves) &&
+                         take_orders(bytes, header.state_saves, states, orders.state_saves) &&
+                         take_orders(bytes, header.loads, limits.pages, orders.loads) &&
+                         take_orders(bytes, header.state_loads, states, orders.state_loads);
   if (!are_sound) return broken_orders();
   return bytes;
 }

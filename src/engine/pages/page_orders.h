@@ -1,8 +1,8 @@
-// PageOrders: rank 0's orders to every rank of every stage about pages of state and states of
-// recurrent layers, executed before a step is computed: those to save on each rank's disk, pages
-// first, then those to load from it, again pages first. Part of a Step; most steps have none, and
-// none do if rank 0 keeps nothing on disk. The outcome returns to rank 0 with the step's work and
-// result.
+// PageOrders: rank 0's orders to every rank of every stage about pages of state, and about states
+// of recurrent layers or window pages, of which no model has both. They are executed before a step
+// is computed: those to save on each rank's disk, pages first, then those to load from it, again
+// pages first. Part of a Step; most steps have none, and none do if rank 0 keeps nothing on disk.
+// The outcome returns to rank 0 with the step's work and result.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/pages/page_store.h"
+#include "engine/store/page_store.h"
 #include "model/forward/batch.h"
 
 namespace lockstep {
@@ -19,9 +19,11 @@ namespace lockstep {
 // Per step. As many saves as a store has memory for at once.
 inline constexpr size_t kPageSavesMax = kStagedPagesMax;
 inline constexpr size_t kPageLoadsMax = 16;
-// A state is as large as many pages.
+// The same for states of recurrent layers, each as large as many pages; and for window pages.
 inline constexpr size_t kStateSavesMax = 1;
 inline constexpr size_t kStateLoadsMax = 1;
+inline constexpr size_t kWindowSavesMax = kPageSavesMax;
+inline constexpr size_t kWindowLoadsMax = kPageLoadsMax;
 
 struct PageOrder {
   int32_t page = 0;
@@ -29,8 +31,8 @@ struct PageOrder {
 };
 
 struct StateOrder {
-  int32_t state = 0;
-  PageKey key{};  // of the page where it ends
+  int32_t state = 0;  // or the number of a window page
+  PageKey key{};      // of the page where it ends
 };
 
 struct PageOrders {
@@ -49,8 +51,8 @@ struct PageOrders {
 // executed.
 struct PageOutcome {
   static constexpr int32_t kNoStore = -1;  // at least one rank has none
-  static constexpr auto kSavesMax = static_cast<int32_t>(kPageSavesMax + kStateSavesMax);
-  static constexpr auto kLoadsMax = static_cast<int32_t>(kPageLoadsMax + kStateLoadsMax);
+  static constexpr auto kSavesMax = static_cast<int32_t>(kPageSavesMax + kWindowSavesMax);
+  static constexpr auto kLoadsMax = static_cast<int32_t>(kPageLoadsMax + kWindowLoadsMax);
 
   int32_t saved = 0;
   int32_t loaded = 0;

@@ -15,7 +15,6 @@
 #include "engine/choices/grammar_maker.h"
 #include "engine/engine.h"
 #include "engine/pages/page_mover.h"
-#include "engine/pages/page_store.h"
 #include "engine/run/draft_passes.h"
 #include "engine/run/link_turns.h"
 #include "engine/run/pipeline.h"
@@ -24,6 +23,7 @@
 #include "engine/schedule/inbox.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/schedule/step_budget.h"
+#include "engine/store/page_store.h"
 #include "model/forward/model.h"
 #include "model/load/open_model.h"
 

@@ -11,6 +11,7 @@
 #include "engine/run/draft_model.h"
 #include "engine/run/model_engine.h"
 #include "engine/run/model_identity.h"
+#include "model/load/model_summary.h"
 #include "model/load/sequence_state.h"
 #include "model/load/shape_model.h"
 #include "model/load/stages.h"
@@ -61,6 +62,11 @@ Status ModelEngine::load(const EngineOptions& options) {
              .has_draft_layer = config.has_draft_layer(),
              .layer_guesses = options.layer_guesses,
              .draft_block = config.guesses_blocks() ? config.draft_block->size : 0};
+  limits_.reach = config.reach();
+  limits_.window_pages = window_pages_needed({.reach = limits_.reach,
+                                              .sequences = limits_.sequences_max,
+                                              .tokens_max = limits_.tokens_max,
+                                              .pages = pages_needed(limits_)});
   const std::optional<OpenedModel> draft = TRY(open_draft_model(spec, config));
   std::shared_ptr<const QuantisingSource> quantising;
   if (spec.bits > 0) {
@@ -131,6 +137,7 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
   ModelOptions model = model_options(options, config, std::move(source));
   model.layers = own;
   model.states = limits_.states;
+  model.window_pages = limits_.window_pages;
   model.between_layers = [this] { return pipeline_->poll(); };
   model_ = TRY(Model::load(model, pipeline_->group(), *device_));
   return Ok{};
@@ -162,7 +169,7 @@ Status ModelEngine::load_draft_model(const EngineOptions& options, const OpenedM
 // A broken disk is no reason not to serve.
 void ModelEngine::open_stores(const EngineOptions& options) {
   const bool has_part =  // false: the rank has no heads
-      model_->page_shape().page_bytes() + model_->recurrent_shape().page_bytes() > 0;
+      model_->page_shape().page_bytes() + stored_state_shape(*model_).page_bytes() > 0;
   bool has_failed = false;
   if (options.cache_disk_bytes > 0 && has_part) {
     const Status made = make_stores(options);
@@ -173,9 +180,13 @@ void ModelEngine::open_stores(const EngineOptions& options) {
       log_warn("pages of state are not kept on disk: {}", made.error().message);
     }
   }
-  // With recurrent layers pages are of no use without states, of which rank 0 must have a part.
-  const bool can_decide = model_->config().delta ? state_store_ != nullptr : store_ != nullptr;
-  if (can_decide) disk_.emplace(store_.get(), state_store_.get());
+  // With recurrent layers or window pages, pages are of no use without the states or these, of
+  // which rank 0 must have a part.
+  const bool needs_states = limits_.states > 0 || limits_.window_pages > 0;
+  const bool can_decide = needs_states ? state_store_ != nullptr : store_ != nullptr;
+  const bool has_pages =  // false: all layers have a window
+      state_bytes_of_pages(model_->config(), KvKind::kF32, 1, 0) > 0;
+  if (can_decide) disk_.emplace(store_.get(), state_store_.get(), has_pages);
   if (options.cache_disk_bytes > 0 && pipeline_->is_leader() && !can_decide && !has_failed) {
     log_info("state is not kept on disk: rank 0, which knows what is there, has no part of it");
   }
@@ -201,7 +212,7 @@ Status ModelEngine::make_stores(const EngineOptions& options) {
                             .on_saved = [this] { inbox_.wake(); }});
   };
   store_ = TRY(open(model_->page_shape(), PageFileKind::kPage));
-  state_store_ = TRY(open(model_->recurrent_shape(), PageFileKind::kState));
+  state_store_ = TRY(open(stored_state_shape(*model_), PageFileKind::kState));
   return Ok{};
 }
 

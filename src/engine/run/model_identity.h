@@ -1,6 +1,6 @@
 // Identifies everything besides its tokens that a sequence's state depends on: the checkpoint's
 // content, the options that change bits, and the layout of pages. It is part of the key of pages on
-// disk (engine/pages/page_store.h), so that none is ever taken for another model's. How sums
+// disk (engine/store/page_store.h), so that none is ever taken for another model's. How sums
 // between ranks are rounded is not included: bits then depend on the cut, and such a group keeps no
 // pages. Called once at load; reads some MB of the files.
 #pragma once

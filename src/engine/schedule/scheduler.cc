@@ -59,7 +59,12 @@ int steps_in_flight_max(int stages) {
 }
 
 Scheduler::Scheduler(const SchedulerLimits& limits, PageDisk* disk)
-    : limits_(limits), pages_(pages_needed(limits), disk, limits.states, limits.sequences_max) {
+    : limits_(limits),
+      pages_(pages_needed(limits), disk,
+             {.states = limits.states,
+              .sequences = limits.sequences_max,
+              .window_pages = limits.window_pages,
+              .reach = limits.reach}) {
   if (limits.has_draft_model()) drafted_in_page_.resize(static_cast<size_t>(pages_needed(limits)));
   running_.reserve(static_cast<size_t>(limits.sequences_max));
   ready_.reserve(static_cast<size_t>(limits.sequences_max));
@@ -163,6 +168,7 @@ bool Scheduler::plan(Step& step, const StepBudgets& budgets) {
       plan_draft_pass(step, planned);
     }
     if (limits_.has_draft_model()) plan_model_pass(step, planned);
+    pass_windows(planned);
     shape_.drafted = step.drafts.pass.batch.token_count();
     shape_.guesses_at_end = std::any_of(step.next_guesses.begin(), step.next_guesses.end(),
                                         [](const NextGuesses& each) { return each.count > 0; });
@@ -295,12 +301,20 @@ bool Scheduler::waits(const Sequence& sequence, const Sequence* next) const {
 }
 
 // Room for positions [0, length). The draft model has computed nothing of new pages.
-void Scheduler::grow(Sequence& sequence, int length, Step& step) {
+void Scheduler::grow(Sequence& sequence, int length, bool are_loaded, Step& step) {
   const size_t before = sequence.pages.state.pages().size();
-  pages_.grow(sequence.pages, length, step.pages);
+  pages_.grow(sequence.pages, length, are_loaded, step.pages);
   if (!limits_.has_draft_model()) return;
   for (const int32_t page : sequence.pages.state.pages().subspan(before)) {
     drafted_in_page_[static_cast<size_t>(page)] = 0;
+  }
+}
+
+// Steps are computed in the order of planning: what only this one needs may be given to others in
+// the next.
+void Scheduler::pass_windows(const PlannedStep& planned) {
+  for (const Planned& each : planned.sequences) {
+    if (!each.is_load()) pages_.pass_windows(each.sequence->pages, each.end - each.drafts);
   }
 }
 
@@ -314,13 +328,14 @@ int32_t Scheduler::add_page_list(const Sequence& sequence, Batch& batch) {
 void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& planned) {
   const int end = sequence.fed + count;
   const int wanted = wanted_guesses(sequence, end);
-  grow(sequence, positions_needed(sequence, end, wanted), step);
+  grow(sequence, positions_needed(sequence, end, wanted), false, step);
   Batch& batch = step.batch;
   const int known = static_cast<int>(sequence.tokens.size()), first_row = batch.token_count();
   const int begin = sequence.fed;
   pages_.plan_states(sequence.pages, {.begin = begin, .end = end, .known = known}, batch,
                      step.pages);
   const int32_t list = add_page_list(sequence, batch);
+  const int32_t windows = pages_.list_windows(sequence.pages, batch);
   int outputs = 0, hidden_outputs = 0;
   for (int position = sequence.fed; position < end; ++position) {
     const bool is_last = position + 1 >= known;
@@ -345,6 +360,7 @@ void Scheduler::add(Sequence& sequence, int count, Step& step, PlannedStep& plan
     batch.tokens.push_back(token);
     batch.positions.push_back(position);
     batch.list_offsets.push_back(list);
+    if (windows != PageCache::kNoWindows) batch.window_offsets.push_back(windows);
   }
   const int guesses = std::max(0, end - known);
   planned.sequences.push_back({.sequence = &sequence,
@@ -533,7 +549,8 @@ Scheduler::PageCounts Scheduler::page_counts() const {
           .cached = pages_.cached_pages(),
           .unsaved = pages_.unsaved_pages(),
           .snapshots = pages_.snapshots(),
-          .free_states = pages_.free_states()};
+          .free_states = pages_.free_states(),
+          .unused_windows = pages_.unused_windows()};
 }
 
 }  // namespace lockstep

@@ -10,8 +10,9 @@
 // step that loads some of them on every rank, and computes those that could not be loaded. Pages
 // are saved when there is nothing else to do, and when they are evicted from memory (page_cache.h).
 // With recurrent layers a sequence loads pages up to the last state that is on disk, in as many
-// steps as it takes, and then that state. If a rank cannot load one of them, the sequence goes on
-// from where it began to load.
+// steps as it takes, and then that state. With window pages it loads pages up to the last one where
+// the window pages are there, and then these. If a rank cannot load one of them, the sequence goes
+// on from where it began to load.
 //
 // If few sequences decode and there is no other work, the next tokens of each are guessed
 // (prompt_lookup.h) and computed together. The choice after each guess is the same as without
@@ -58,8 +59,10 @@ struct SchedulerLimits {
   int tokens_max = kBatchTokensDefault;  // per step
   int context = 0;                       // positions of a sequence
   int vocab_size = 0;
-  int stages = 1;  // of the pipeline
-  int states = 0;  // of recurrent layers: states_needed(sequences_max); 0: there are none
+  int stages = 1;        // of the pipeline
+  int states = 0;        // of recurrent layers: states_needed(sequences_max); 0: there are none
+  int window_pages = 0;  // by WindowNeed, for `reach`; 0: there are none
+  int reach = 0;
   bool has_draft_layer = false;
   // Tokens of a draft model, which may be fewer than the model's; 0: there is none. With one stage
   // and without a draft layer only.
@@ -70,6 +73,7 @@ struct SchedulerLimits {
   // The draft layer guesses at the end of a step, for the next one.
   bool guesses_at_end() const { return has_draft_layer && stages > 1; }
   bool has_draft_model() const { return draft_vocab_size > 0; }
+  bool has_windows() const { return window_pages > 0; }
 };
 
 // Tokens of prompts in one step: as many as fit, but with several stages only so many that a prompt
@@ -141,10 +145,11 @@ class Scheduler {
   struct PageCounts {
     int all = 0;
     int free = 0;
-    int cached = 0;       // in the tree, some of them possibly in use
-    int unsaved = 0;      // those of `cached` that may still have to be saved
-    int snapshots = 0;    // of recurrent layers, one for each of some pages in the tree
-    int free_states = 0;  // neither a snapshot nor in use
+    int cached = 0;          // in the tree, some of them possibly in use
+    int unsaved = 0;         // those of `cached` that may still have to be saved
+    int snapshots = 0;       // of recurrent layers, one for each of some pages in the tree
+    int free_states = 0;     // neither a snapshot nor in use
+    int unused_windows = 0;  // window pages that no sequence uses
   };
   PageCounts page_counts() const;
   // Those since the last call.
@@ -200,13 +205,13 @@ class Scheduler {
     int end;        // position after its last token
     int outputs;
     int hidden_outputs;
-    int drafts;          // guesses after the last known token
-    bool by_layer;       // the draft layer makes them
-    int wanted_guesses;  // for its next step
-    int loads;           // pages
-    bool loads_state = false;
+    int drafts;           // guesses after the last known token
+    bool by_layer;        // the draft layer makes them
+    int wanted_guesses;   // for its next step
+    int loads;            // pages
+    int state_loads = 0;  // states or window pages
 
-    bool is_load() const { return loads > 0 || loads_state; }  // then there are no tokens
+    bool is_load() const { return loads > 0 || state_loads > 0; }  // then there are no tokens
     int first_guess() const { return first_row + end - begin - drafts; }  // of the batch
   };
 
@@ -223,7 +228,12 @@ class Scheduler {
   void plan_loads(bool is_beside, Step& step, PlannedStep& planned);
   bool may_load(const Sequence& sequence) const;
   void plan_page_loads(Sequence& sequence, int& room, Step& step, PlannedStep& planned);
-  void plan_resume(Sequence& sequence, int& room, Step& step, PlannedStep& planned);
+  struct LoadRoom {  // in a step
+    int pages = 0;
+    int windows = 0;
+  };
+  void plan_resume(Sequence& sequence, LoadRoom& room, Step& step, PlannedStep& planned);
+  void plan_window_loads(Sequence& sequence, int& room, Step& step, PlannedStep& planned);
   void add_loads(Sequence& sequence, int pages, Step& step, PlannedStep& planned);
   void complete_loads(const PlannedStep& step, int loaded);
   void forget_on_disk(const CachedPages& pages, int next, bool is_missing);
@@ -240,7 +250,8 @@ class Scheduler {
   int chunk_of(const Sequence& sequence, int room) const;
   // Whether another sequence computes the page that this one would begin. `next` is about to.
   bool waits(const Sequence& sequence, const Sequence* next) const;
-  void grow(Sequence& sequence, int length, Step& step);
+  void grow(Sequence& sequence, int length, bool are_loaded, Step& step);
+  void pass_windows(const PlannedStep& planned);
   // Returns where the list of its pages begins.
   static int32_t add_page_list(const Sequence& sequence, Batch& batch);
   void add(Sequence& sequence, int count, Step& step, PlannedStep& planned);

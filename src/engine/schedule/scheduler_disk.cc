@@ -33,13 +33,16 @@ void Scheduler::plan_loads(bool is_beside, Step& step, PlannedStep& planned) {
   if (!pages_.has_disk()) return;
   const size_t bytes = is_beside ? kLoadBytesBesideMax : kLoadBytesMax;
   const size_t page_bytes = std::max<size_t>(pages_.disk_page_bytes(), 1);
-  auto room = static_cast<int>(std::clamp<size_t>(bytes / page_bytes, 1, kPageLoadsMax));
+  const size_t state_bytes = std::max<size_t>(pages_.disk_state_bytes(), 1);
+  LoadRoom room{
+      .pages = static_cast<int>(std::clamp<size_t>(bytes / page_bytes, 1, kPageLoadsMax)),
+      .windows = static_cast<int>(std::clamp<size_t>(bytes / state_bytes, 1, kWindowLoadsMax))};
   for (const auto& sequence : running_) {
     if (!may_load(*sequence)) continue;
-    if (limits_.states > 0) {
+    if (pages_.has_places()) {
       plan_resume(*sequence, room, step, planned);
     } else {
-      plan_page_loads(*sequence, room, step, planned);
+      plan_page_loads(*sequence, room.pages, step, planned);
     }
   }
 }
@@ -65,30 +68,49 @@ void Scheduler::plan_page_loads(Sequence& sequence, int& room, Step& step, Plann
   add_loads(sequence, count, step, planned);
 }
 
-// The same for all pages up to the state.
-void Scheduler::plan_resume(Sequence& sequence, int& room, Step& step, PlannedStep& planned) {
+// The same for all pages up to a state, or to a place whose window pages are there.
+void Scheduler::plan_resume(Sequence& sequence, LoadRoom& room, Step& step, PlannedStep& planned) {
   CachedPages& pages = sequence.pages;
-  const auto may_load_state = [&] { return step.pages.state_loads.size() < kStateLoadsMax; };
+  const auto may_load_state = [&] {
+    return !limits_.has_windows() && step.pages.state_loads.size() < kStateLoadsMax;
+  };
   if (!sequence.is_loading) {
     if (!pages_.begin_resume(pages, sequence.tokens, sequence.prompt_size() - 1)) return;
     sequence.is_loading = true;
     sequence.fed = pages.resume.pages * kPagePositions;
   }
   const int missing = pages_.share_resumed(pages, sequence.tokens);
-  const int count = std::min(missing, room);
+  if (limits_.has_windows() && missing == 0) {
+    return plan_window_loads(sequence, room.windows, step, planned);
+  }
+  const int count = std::min(missing, room.pages);
   const bool loads_state = count == missing && may_load_state();
   if (count == 0 && !loads_state) return;  // others load in this step
-  room -= count;
+  room.pages -= count;
   add_loads(sequence, count, step, planned);
   if (!loads_state) return;
   pages_.load_state(pages, step.pages);
-  planned.sequences.back().loads_state = true;
+  planned.sequences.back().state_loads = 1;
+}
+
+// Once all pages are there. Others may be loading some of the window pages.
+void Scheduler::plan_window_loads(Sequence& sequence, int& room, Step& step, PlannedStep& planned) {
+  const int count = pages_.load_windows(sequence.pages, room, step.pages);
+  if (sequence.pages.resume.has_lost_one) {
+    end_resume(sequence, false, false);
+  } else if (count > 0) {
+    room -= count;
+    add_loads(sequence, 0, step, planned);
+    planned.sequences.back().state_loads = count;
+  } else if (pages_.has_windows_to_resume(sequence.pages)) {
+    end_resume(sequence, true, true);
+  }
 }
 
 void Scheduler::add_loads(Sequence& sequence, int pages, Step& step, PlannedStep& planned) {
   const auto first = static_cast<size_t>(sequence.pages.in_tree);
   const int end = (sequence.pages.in_tree + pages) * kPagePositions;
-  grow(sequence, end, step);
+  grow(sequence, end, true, step);
   const auto numbers = sequence.pages.state.pages();
   for (size_t i = first; i < numbers.size(); ++i) {
     step.pages.loads.push_back({numbers[i], sequence.pages.keys[i]});
@@ -136,40 +158,43 @@ void Scheduler::complete_loads(const PlannedStep& step, int loaded) {
     Sequence& sequence = *planned.sequence;
     const CachedPages& pages = sequence.pages;
     const int own = std::min(planned.loads, pages_left);
-    const bool has_state = planned.loads_state && states_left > 0;
-    const bool is_whole = own == planned.loads && has_state == planned.loads_state;
+    const int own_states = std::min(planned.state_loads, states_left);
+    const bool is_whole = own == planned.loads && own_states == planned.state_loads;
     if (!is_whole && !std::exchange(has_failed, true)) {
       forget_on_disk(pages, pages.in_tree + own, own < planned.loads);
     }
     pages_left -= own;
-    states_left -= has_state ? 1 : 0;
+    states_left -= own_states;
     --sequence.steps_in_flight;
     end_loads(sequence, own);
-    if (limits_.states > 0) end_resume(sequence, is_whole, planned.loads_state);
+    if (pages_.has_places()) end_resume(sequence, is_whole, planned.state_loads > 0);
     if (sequence.is_cancelled) remove(sequence);
   }
 }
 
 // `next`: the first page that was not loaded, which some rank lacks if `is_missing`. With recurrent
-// layers the state after it is of no use, and all pages up to there will be computed again: they
-// are forgotten too, so that ranks that lack more of them save them again.
+// layers the state after it is of no use, as window pages are, and all pages up to there will be
+// computed again: they are forgotten too, so that ranks that lack more of them save them again.
 void Scheduler::forget_on_disk(const CachedPages& pages, int next, bool is_missing) {
   const int end = pages.resume.pages;
-  if (end > 0) pages_.forget_state_on_disk(pages.keys[static_cast<size_t>(end) - 1]);
+  const int first = limits_.has_windows() ? pages.resume.windows.begin : end - 1;
+  for (int page = std::max(first, 0); page < end; ++page) {
+    pages_.forget_state_on_disk(pages.keys[static_cast<size_t>(page)]);
+  }
   if (!is_missing) return;
   for (int page = next; page < std::max(next + 1, end); ++page) {
     pages_.forget_on_disk(pages.keys[static_cast<size_t>(page)]);
   }
 }
 
-// The loaded pages enter the tree. Without recurrent layers they are computed now.
+// The loaded pages enter the tree. Without states and window pages to load they are computed now.
 void Scheduler::end_loads(Sequence& sequence, int pages) {
   const int begin = sequence.pages.in_tree;
   const int end = (begin + pages) * kPagePositions;
   pages_.shrink(sequence.pages, end);
   pages_.enter(sequence.pages, sequence.tokens, end);
   pages_.set_saved(sequence.pages, begin);
-  if (limits_.states > 0) return;
+  if (pages_.has_places()) return;
   sequence.is_loading = false;
   sequence.fed = sequence.completed = end;
   sequence.cached += pages * kPagePositions;
@@ -178,8 +203,13 @@ void Scheduler::end_loads(Sequence& sequence, int pages) {
 void Scheduler::end_resume(Sequence& sequence, bool is_whole, bool has_state) {
   CachedPages& pages = sequence.pages;
   const int before = pages.resume.pages_before * kPagePositions;
-  const bool continues = has_state && pages_.end_state_load(pages, is_whole);
-  const bool can_go_on = is_whole && !has_state && pages.enters_tree && pages_.has_disk();
+  const bool has_windows = limits_.has_windows();
+  const bool has_all = !has_windows || pages_.has_windows_to_resume(pages);
+  const bool is_sound = has_state && (has_windows ? pages_.end_window_loads(pages, is_whole)
+                                                  : pages_.end_state_load(pages, is_whole));
+  const bool continues = is_sound && has_all;
+  const bool can_go_on =
+      is_whole && (is_sound || !has_state) && !continues && pages.enters_tree && pages_.has_disk();
   if (can_go_on) return;  // more are to come
   if (!continues) pages_.give_up_resume(pages);
   sequence.is_loading = false;

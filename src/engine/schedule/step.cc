@@ -17,18 +17,19 @@ struct BatchSizes {
 struct StepHeader {
   int32_t flags;
   BatchSizes batch;
-  uint32_t order_bytes;  // to the draft layer, for pages and for guesses, as the flags say, and for
-                         // choices
+  uint32_t order_bytes;  // window pages, and orders to the draft layer, for pages and for guesses,
+                         // as the flags say, and those for choices
 };
 // With kMeasures the second byte is the pair's lower rank, the third the higher one.
 constexpr int32_t kIsStop = 1, kHasPageOrders = 2, kMeasures = 4, kHasDrafts = 8,
-                  kHasNextGuesses = 16;
+                  kHasNextGuesses = 16, kHasWindows = 32;
 static_assert(LinkGraph::kRanksMax <= 256);
 
 int32_t flags_of(const Step& step) {
   int32_t flags = (step.is_stop ? kIsStop : 0) | (step.pages.empty() ? 0 : kHasPageOrders);
   if (!step.drafts.empty()) flags |= kHasDrafts;
   if (!step.next_guesses.empty()) flags |= kHasNextGuesses;
+  if (!step.batch.window_offsets.empty()) flags |= kHasWindows;
   if (step.measured) flags |= kMeasures | step.measured->low << 8 | step.measured->high << 16;
   return flags;
 }
@@ -129,6 +130,34 @@ void take_batch(std::span<const std::byte>& bytes, const BatchSizes& sizes, bool
   take_values(bytes, batch.page_lists, sizes.page_list_entries);
   take_values(bytes, batch.outputs, sizes.outputs);
   take_values(bytes, batch.hidden_outputs, sizes.hidden_outputs);
+}
+
+// How long the lists of window pages are, where those of the tokens begin, and the lists.
+size_t window_bytes(size_t tokens, size_t entries) {
+  return (1 + tokens + entries) * sizeof(int32_t);
+}
+
+void append_windows(const Batch& batch, std::vector<std::byte>& bytes) {
+  const auto entries = static_cast<int32_t>(batch.window_lists.size());
+  append_values(bytes, &entries, 1);
+  append_values(bytes, batch.window_offsets.data(), batch.window_offsets.size());
+  append_values(bytes, batch.window_lists.data(), batch.window_lists.size());
+}
+
+// Returns the rest of the bytes.
+Result<std::span<const std::byte>> take_windows(std::span<const std::byte> bytes,
+                                                const BatchLimits& limits, Batch& batch) {
+  int32_t entries = 0;
+  if (bytes.size() < sizeof(entries)) return broken_step();
+  std::memcpy(&entries, bytes.data(), sizeof(entries));
+  if (!within(entries, limits.page_list_entries_max) ||
+      bytes.size() < window_bytes(batch.tokens.size(), static_cast<size_t>(entries))) {
+    return broken_step();
+  }
+  bytes = bytes.subspan(sizeof(entries));
+  take_values(bytes, batch.window_offsets, batch.token_count());
+  take_values(bytes, batch.window_lists, entries);
+  return bytes;
 }
 
 size_t plain_step_bytes(const BatchSizes& sizes, bool has_states) {
@@ -252,7 +281,10 @@ size_t step_bytes_max(const BatchLimits& limits) {
 
 size_t plain_step_bytes_max(const BatchLimits& limits) {
   const BatchSizes most = most_sizes(limits);
-  return plain_step_bytes(most, limits.states > 0) + draft_bytes(most);
+  const auto tokens = static_cast<size_t>(most.tokens);
+  const auto entries = static_cast<size_t>(most.page_list_entries);
+  const size_t windows = limits.window_pages > 0 ? window_bytes(tokens, entries) : 0;
+  return plain_step_bytes(most, limits.states > 0) + windows + draft_bytes(most);
 }
 
 void encode_step(const Step& step, std::vector<std::byte>& bytes) {
@@ -270,8 +302,10 @@ void append_step(const Step& step, std::vector<std::byte>& bytes) {
     append_values(bytes, &record, 1);
   }
   const bool has_guesses = !step.drafts.empty() || !step.next_guesses.empty();
-  if (step.orders.empty() && step.pages.empty() && !has_guesses) return;
+  const bool has_windows = !step.batch.window_offsets.empty();
+  if (step.orders.empty() && step.pages.empty() && !has_guesses && !has_windows) return;
   const size_t plain_size = bytes.size();
+  if (has_windows) append_windows(step.batch, bytes);
   if (!step.drafts.empty()) append_drafts(step.drafts, bytes);
   if (!step.next_guesses.empty()) append_next_guesses(step.next_guesses, bytes);
   if (!step.pages.empty()) append_page_orders(step.pages, bytes);
@@ -294,12 +328,15 @@ Status decode_step(std::span<const std::byte> bytes, const BatchLimits& limits, 
     step.measured = RankPair{header.flags >> 8 & 0xff, header.flags >> 16 & 0xff};
   }
   take_batch(bytes, header.batch, has_states, step.batch);
+  std::span<const std::byte> rest = bytes.last(header.order_bytes);
+  if ((header.flags & kHasWindows) != 0) rest = TRY(take_windows(rest, limits, step.batch));
   TRY(check_batch(step.batch, limits));
   for (const int32_t output : step.batch.outputs) {
     RequestRecord record;
     take_values(bytes, &record, 1);
     step.requests.push_back(request_of(record, step.batch, static_cast<size_t>(output)));
   }
+  bytes = rest;
   if ((header.flags & kHasDrafts) != 0) bytes = TRY(take_drafts(bytes, limits, step));
   if ((header.flags & kHasNextGuesses) != 0) {
     bytes = TRY(take_next_guesses(bytes, limits, step));

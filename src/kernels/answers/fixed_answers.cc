@@ -279,8 +279,9 @@ uint64_t compressed_checksum(const KernelTable& table, KvKind kind) {
   const uint32_t chosen[] = {0x80000001u, 0x00f00000u, 0x2au, 0};
   std::vector<float> output(query.size());
   for (const uint32_t* choice : {static_cast<const uint32_t*>(nullptr), &chosen[0]}) {
-    table.compressed_attention({row_pages, entry_pages, kPool, page_list, kPositions - 1, 100,
-                                query.data(), kHeads, 0.5f, sinks.data(), choice, output.data()});
+    table.compressed_attention({row_pages, entry_pages, kPool, page_list, page_list, kPositions - 1,
+                                100, query.data(), kHeads, 0.5f, sinks.data(), choice,
+                                output.data()});
     sum.add(output);
   }
   return sum.value();

@@ -16,7 +16,7 @@ LANES_INLINE int take_entries(const CompressedAttentionArgs& args, int block, in
   for (; mask != 0; mask &= mask - 1) {
     const int entry = first + __builtin_ctzll(mask);
     const int page = ((entry + 1) * args.pool - 1) / kPagePositions;
-    const auto at = static_cast<size_t>(args.page_list[page]) * args.entries.page_stride;
+    const auto at = static_cast<size_t>(args.entry_list[page]) * args.entries.page_stride;
     const std::byte* values = args.entries.values + at;
     rows[taken++] = {values, values, entry % slots, entry % kLanes};
   }

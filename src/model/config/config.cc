@@ -240,6 +240,12 @@ const LayerTraits& ModelConfig::attention_layer() const {
                        [](const LayerTraits& each) { return !each.is_recurrent(); });
 }
 
+int ModelConfig::reach() const {
+  int most = 0;
+  for (const LayerTraits& layer : traits) most = std::max(most, layer.state.reach);
+  return most;
+}
+
 int ModelConfig::recurrent_layers(int begin, int end) const {
   return static_cast<int>(
       std::count_if(traits.begin() + begin, traits.begin() + end,

@@ -254,6 +254,7 @@ struct ModelConfig {
   // The first layer with keys and values, which every model has.
   const LayerTraits& attention_layer() const;
   int recurrent_layers(int begin, int end) const;  // how many of [begin, end) are
+  int reach() const;  // of the window pages of any layer (StateTraits::reach); 0: there are none
   // Dimensions that turn in layers with other angles than `rotary_dims`; 0: there are none.
   int other_rotary_dims() const {
     if (compressed) return rotary_dims;

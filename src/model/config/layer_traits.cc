@@ -1,5 +1,6 @@
 #include "model/config/layer_traits.h"
 
+#include <algorithm>
 #include <span>
 
 #include "base/check.h"
@@ -46,6 +47,17 @@ void add_entries(const ModelConfig& config, LayerTraits& traits) {
   if (chooses) traits.state.index = {{config.indexer.head_dim, traits.pool, parts}};
 }
 
+// A position's inputs of entries are needed until those of its pool, and of the next one if they
+// overlap, are complete. Models with recurrent layers take whole beginnings over only at their
+// states, draft layers are few, and layers that choose positions look at all of them: none of these
+// has window pages.
+int reach_of(const ModelConfig& config, const LayerTraits& traits, bool is_draft) {
+  const bool chooses_positions = config.indexer.chosen > 0 && !config.compressed;
+  if (traits.window == 0 || is_draft || config.delta || chooses_positions) return 0;
+  const EntryShape& entries = traits.state.entries;
+  return std::max(traits.window, entries.dim > 0 ? entries.pool * entries.parts : 0);
+}
+
 void resolve_layer(ModelConfig& config, int layer) {
   LayerTraits& traits = config.traits[static_cast<size_t>(layer)];
   const LayerKind& kind = config.kind(layer);
@@ -70,6 +82,7 @@ void resolve_layer(ModelConfig& config, int layer) {
                            .has_gates = !config.architecture->indexes_blocks}};
   }
   const bool is_draft = layer >= config.layers;
+  traits.state.reach = reach_of(config, traits, is_draft);
   if (!is_draft || config.architecture->drafts_streams) traits.streams = config.streams.count;
   for (const std::span<const WeightSpec> specs :
        {config.mixer_weights(layer), kind.feed_forward_weights, config.architecture->every_layer}) {

@@ -1,7 +1,6 @@
 // LayerTraits: what one layer of a model has, resolved once, when its config is read, from the
 // architecture's table and from config.json. The loader, the forward pass, pages of state, the
-// planner and summaries ask the layer and not the architecture. Another kind of state (a ring)
-// would be described here. Immutable.
+// planner and summaries ask the layer and not the architecture. Immutable.
 #pragma once
 
 #include <bitset>
@@ -57,7 +56,9 @@ struct EntryShape : PoolShape {
 
 // The state that a layer keeps of each position: heads of keys and values, and the key of its
 // index, in pages. A recurrent layer has none: it keeps one state of a sequence
-// (ModelConfig::delta).
+// (ModelConfig::delta). The part that only the next `reach` positions need is in window pages,
+// which are fewer (model/load/sequence_state.h): all of it, or with compressed attention all but
+// the entries and the keys of their index.
 struct StateTraits {
   int heads = 0;              // in the whole model
   bool is_shared = false;     // one head for all query heads, so that every rank has it: a latent
@@ -67,11 +68,21 @@ struct StateTraits {
   bool has_key_rows = false;  // keys are stored as values are, but apart from these
   EntryShape entries;         // which every rank has, like the index
   IndexShape index;
+  int reach = 0;  // 0: all later positions need all of it
 
-  // Bytes of a page, for some of its heads.
+  // Bytes of a page, for some of its heads: together, and those in window pages.
   size_t bytes(KvKind kind, int own_heads) const {
+    return heads_bytes(kind, own_heads) + entries.bytes(kind) + index.bytes(kind);
+  }
+  size_t window_bytes(KvKind kind, int own_heads) const {
+    if (reach == 0) return 0;
+    return heads_bytes(kind, own_heads) + entries.inputs(kind) + index.inputs(kind);
+  }
+
+ private:
+  size_t heads_bytes(KvKind kind, int own_heads) const {
     const size_t head = page_head_stride(kind, key_dim) * (is_rows ? 1 : 2);
-    return static_cast<size_t>(own_heads) * head + entries.bytes(kind) + index.bytes(kind);
+    return static_cast<size_t>(own_heads) * head;
   }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/kernels.h"
+#include "model/load/sequence_state.h"
 
 namespace lockstep {
 namespace {
@@ -19,7 +20,23 @@ bool has_room(const Batch& batch, const BatchLimits& limits) {
          batch.positions.size() == batch.tokens.size() &&
          batch.states_from.size() == (limits.states > 0 ? batch.tokens.size() : 0) &&
          batch.states_to.size() == batch.states_from.size() &&
+         batch.window_lists.size() <= static_cast<size_t>(limits.page_list_entries_max) &&
+         batch.window_offsets.size() == (limits.window_pages > 0 ? batch.tokens.size() : 0) &&
          batch.list_offsets.size() == batch.tokens.size();
+}
+
+// The lists of window pages follow the others on the device: no list may begin before these.
+bool are_windows_sound(const Batch& batch, const BatchLimits& limits) {
+  for (size_t i = 0; i < batch.window_offsets.size(); ++i) {
+    const int64_t begin = batch.window_offsets[i];
+    const int64_t first = begin + first_window_page(batch.positions[i], limits.reach);
+    const int64_t last = begin + batch.positions[i] / kPagePositions;
+    if (first < 0 || last >= static_cast<int64_t>(batch.window_lists.size())) return false;
+    if (begin + static_cast<int64_t>(batch.page_lists.size()) < 0) return false;
+  }
+  return std::all_of(batch.window_lists.begin(), batch.window_lists.end(), [&](int32_t page) {
+    return within(page, static_cast<size_t>(limits.window_pages));
+  });
 }
 
 bool is_within_limits(const Batch& batch, const BatchLimits& limits) {
@@ -46,7 +63,7 @@ bool is_within_limits(const Batch& batch, const BatchLimits& limits) {
   for (const auto* outputs : {&batch.outputs, &batch.hidden_outputs}) {
     if (!std::all_of(outputs->begin(), outputs->end(), is_token)) return false;
   }
-  return true;
+  return are_windows_sound(batch, limits);
 }
 
 }  // namespace
@@ -58,6 +75,8 @@ void Batch::clear() {
   states_from.clear();
   states_to.clear();
   page_lists.clear();
+  window_lists.clear();
+  window_offsets.clear();
   outputs.clear();
   hidden_outputs.clear();
 }
@@ -70,6 +89,9 @@ void Batch::reserve(const BatchLimits& limits) {
     each->reserve(static_cast<size_t>(limits.states > 0 ? limits.tokens_max : 0));
   }
   page_lists.reserve(static_cast<size_t>(limits.page_list_entries_max));
+  if (limits.window_pages == 0) return;
+  window_lists.reserve(static_cast<size_t>(limits.page_list_entries_max));
+  window_offsets.reserve(static_cast<size_t>(limits.tokens_max));
 }
 
 Status check_batch(const Batch& batch, const BatchLimits& limits) {

@@ -18,6 +18,8 @@ struct BatchLimits {
   int vocab_size = 0;
   int states = 0;                 // of recurrent layers; 0 if the model has none
   int positions_max = INT32_MAX;  // of a sequence
+  int window_pages = 0;           // 0 if the model has none
+  int reach = 0;                  // of these
 };
 
 struct Batch {
@@ -28,7 +30,11 @@ struct Batch {
   // (-1: its sequence begins), and of the one that it leaves.
   std::vector<int32_t> states_from;
   std::vector<int32_t> states_to;
-  std::vector<int32_t> page_lists;      // of all sequences, one after the other
+  std::vector<int32_t> page_lists;  // of all sequences, one after the other
+  // If the model has window pages: those of the last pages of all sequences, and (tokens) where the
+  // list of the token's sequence would begin if it had all of its pages, maybe before the first.
+  std::vector<int32_t> window_lists;
+  std::vector<int32_t> window_offsets;
   std::vector<int32_t> outputs;         // indices of tokens whose logits are wanted
   std::vector<int32_t> hidden_outputs;  // indices of tokens whose hidden state is wanted
 

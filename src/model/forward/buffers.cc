@@ -71,8 +71,10 @@ class Allocator {
     PassBuffers& b = buffers_;
     TRY(allocate(1, {&b.positions, &b.list_offsets, &b.page, &b.slot, &b.rows, &b.places,
                      &b.outputs, &b.hidden_outputs, &b.factors}));
-    const size_t list_bytes = memory_.page_list_entries_max * sizeof(int32_t);
+    const size_t lists = memory_.window_pages > 0 ? 2 : 1;
+    const size_t list_bytes = lists * memory_.page_list_entries_max * sizeof(int32_t);
     b.page_lists = {TRY(device_.allocate(list_bytes, Access::kDevice)), 0};
+    TRY(allocate(lists - 1, {&b.window_offsets, &b.window_page}));
     const auto streams = static_cast<size_t>(config().streams.count);
     TRY(allocate(streams * hidden(), {&b.hidden}));
     TRY(allocate(hidden(), {&b.normed, &b.selected}));
@@ -349,38 +351,73 @@ StateShape state_shape(const StateTraits& state, const Cut& cut, int rank) {
 
 namespace {
 
-// One head of keys alone, from `page_stride` on, which moves past it.
-LayerPages place_keys(KvKind kind, int dim, size_t bytes, size_t& page_stride) {
-  const Slice at{.offset = page_stride};
-  page_stride += bytes / Slice::kElementBytes;
-  return {.kind = kind, .keys = at, .values = at, .head_dim = dim, .kv_heads = 1};
-}
+// The pages, or the window pages: their memory, and how long one is with the parts that have their
+// places in it.
+struct PageRun {
+  BufferId buffer{};
+  size_t stride = 0;  // elements
 
-// The same of rows, which are stored as values are.
-LayerPages place_rows(KvKind kind, int dim, size_t bytes, size_t& page_stride) {
-  LayerPages rows = place_keys(kind, dim, bytes, page_stride);
-  rows.value_dim = dim;
-  return rows;
-}
+  // The next part, of which keys and values lie `apart` bytes from each other.
+  LayerPages place(KvKind kind, size_t bytes, size_t apart = 0) {
+    const Slice keys{.offset = stride};
+    const Slice values{.offset = stride + apart / Slice::kElementBytes};
+    stride += bytes / Slice::kElementBytes;  // no remainder
+    return {.kind = kind, .keys = keys, .values = values};
+  }
+  // One head of keys alone.
+  LayerPages place_keys(KvKind kind, int dim, size_t bytes) {
+    LayerPages keys = place(kind, bytes);
+    keys.head_dim = dim;
+    keys.kv_heads = 1;
+    return keys;
+  }
+  // The same of rows, which are stored as values are.
+  LayerPages place_rows(KvKind kind, int dim, size_t bytes) {
+    LayerPages rows = place_keys(kind, dim, bytes);
+    rows.value_dim = dim;
+    return rows;
+  }
+  // Once all parts have their places and the memory is there.
+  void settle(LayerPages& part) const {
+    part.keys.buffer = part.values.buffer = buffer;
+    part.page_stride = stride;
+  }
+};
 
+// `inputs` has what only the next positions need.
 void place_entries(const EntryShape& entries, KvKind kind, size_t layer, StateBuffer& state,
-                   size_t& page_stride) {
+                   PageRun& inputs, PageRun& pages) {
   if (entries.dim == 0) return;
-  state.entry_inputs[layer] =
-      place_rows(kind, entries.input_dim(), entries.inputs(kind), page_stride);
-  state.entries[layer] = place_rows(KvKind::kF32, entries.dim, entries.entries(), page_stride);
+  state.entry_inputs[layer] = inputs.place_rows(kind, entries.input_dim(), entries.inputs(kind));
+  state.entries[layer] = pages.place_rows(KvKind::kF32, entries.dim, entries.entries());
 }
 
 void place_index(const IndexShape& index, KvKind kind, size_t layer, StateBuffer& state,
-                 size_t& page_stride) {
+                 PageRun& inputs, PageRun& pages) {
   if (index.dim == 0) return;
   const bool has_pools = index.has_pools();
   if (has_pools) {
-    const auto place = index.are_rows() ? place_rows : place_keys;
-    state.index_inputs[layer] = place(kind, index.input_dim(), index.inputs(kind), page_stride);
+    const size_t bytes = index.inputs(kind);
+    state.index_inputs[layer] = index.are_rows()
+                                    ? inputs.place_rows(kind, index.input_dim(), bytes)
+                                    : inputs.place_keys(kind, index.input_dim(), bytes);
   }
   const KvKind of_keys = has_pools ? KvKind::kF32 : kind;
-  state.indexes[layer] = place_keys(of_keys, index.dim, index.keys(kind), page_stride);
+  state.indexes[layer] = pages.place_keys(of_keys, index.dim, index.keys(kind));
+}
+
+void place_layer(const ModelMemory& memory, size_t layer, StateBuffer& state, PageRun& own,
+                 PageRun& pages) {
+  const StateTraits& traits = memory.config.traits[layer].state;
+  const StateShape shape = state_shape(traits, memory.cut, memory.rank);
+  const size_t bytes = shape.bytes(memory.kv);
+  LayerPages& heads = state.layers[layer];
+  heads = own.place(memory.kv, (traits.is_rows ? 1 : 2) * bytes, traits.is_rows ? 0 : bytes);
+  heads.head_dim = shape.key_dim;
+  heads.value_dim = shape.value_dim;
+  heads.kv_heads = shape.heads.size();
+  place_entries(traits.entries, memory.kv, layer, state, own, pages);
+  place_index(traits.index, memory.kv, layer, state, own, pages);
 }
 
 }  // namespace
@@ -392,41 +429,66 @@ Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device) {
   state.index_inputs.resize(state.layers.size());
   state.entries.resize(state.layers.size());
   state.entry_inputs.resize(state.layers.size());
-  size_t page_stride = 0;
-  for (int layer = memory.layers.begin; layer < memory.config.end_with_draft(memory.layers.end);
-       ++layer) {
+  PageRun pages, windows;
+  const int end = memory.config.end_with_draft(memory.layers.end);
+  for (int layer = memory.layers.begin; layer < end; ++layer) {
     if (!memory.config.layer(layer).has_state()) continue;
-    const StateTraits& traits = memory.config.layer(layer).state;
-    const StateShape shape = state_shape(traits, memory.cut, memory.rank);
-    const size_t elements = shape.bytes(memory.kv) / Slice::kElementBytes;  // no remainder
-    state.layers[static_cast<size_t>(layer)] = {
-        .kind = memory.kv,
-        .keys = {.offset = page_stride},
-        .values = {.offset = page_stride + (traits.is_rows ? 0 : elements)},
-        .head_dim = shape.key_dim,
-        .value_dim = shape.value_dim,
-        .kv_heads = shape.heads.size()};
-    page_stride += (traits.is_rows ? 1 : 2) * elements;
-    place_entries(traits.entries, memory.kv, static_cast<size_t>(layer), state, page_stride);
-    place_index(traits.index, memory.kv, static_cast<size_t>(layer), state, page_stride);
+    PageRun& own = memory.has_window(layer) ? windows : pages;
+    place_layer(memory, static_cast<size_t>(layer), state, own, pages);
   }
-  state.page_bytes = page_stride * Slice::kElementBytes;
-  state.bytes = state.page_bytes * memory.pages;
-  const BufferId buffer = TRY(device.allocate(state.bytes, Access::kDevice));
-  for (std::vector<LayerPages>* all :
-       {&state.layers, &state.indexes, &state.index_inputs, &state.entries, &state.entry_inputs}) {
-    for (LayerPages& pages : *all) {
-      pages.keys.buffer = pages.values.buffer = buffer;
-      pages.page_stride = page_stride;
+  state.page_bytes = pages.stride * Slice::kElementBytes;
+  state.window_bytes = windows.stride * Slice::kElementBytes;
+  const uint64_t bytes = state.page_bytes * memory.pages;
+  const uint64_t of_windows = state.window_bytes * memory.window_pages;
+  state.bytes = bytes + of_windows;
+  pages.buffer = TRY(device.allocate(bytes, Access::kDevice));
+  windows.buffer = TRY(device.allocate(of_windows, Access::kDevice));
+  for (int layer = memory.layers.begin; layer < end; ++layer) {
+    const auto index = static_cast<size_t>(layer);
+    const PageRun& own = memory.has_window(layer) ? windows : pages;
+    for (auto* parts : {&state.layers, &state.entry_inputs, &state.index_inputs}) {
+      own.settle((*parts)[index]);
     }
-  }
-  for (int layer = memory.layers.begin; layer < memory.layers.end; ++layer) {
+    for (auto* parts : {&state.entries, &state.indexes}) pages.settle((*parts)[index]);
     const int from = memory.config.layer(layer).state_layer;
-    if (from >= 0) {
-      state.layers[static_cast<size_t>(layer)] = state.layers[static_cast<size_t>(from)];
-    }
+    if (from >= 0) state.layers[index] = state.layers[static_cast<size_t>(from)];
   }
   return state;
+}
+
+size_t part_bytes(const ModelMemory& memory, StatePart part, int layer, int heads) {
+  const LayerTraits& traits = memory.config.layer(layer);
+  if (traits.is_recurrent() || !traits.has_state()) return 0;
+  const StateTraits& state = traits.state;
+  const size_t windows = memory.has_window(layer) ? state.window_bytes(memory.kv, heads) : 0;
+  return part == StatePart::kWindow ? windows : state.bytes(memory.kv, heads) - windows;
+}
+
+int block_heads(const ModelMemory& memory, StatePart part) {
+  int most = 0;
+  for (int layer = 0; layer < memory.config.end_with_draft(memory.config.layers); ++layer) {
+    if (part_bytes(memory, part, layer, 1) == 0) continue;
+    most = std::max(most, memory.config.layer(layer).state.heads);
+  }
+  return most;
+}
+
+PageShape part_shape(const ModelMemory& memory, StatePart part) {
+  const int end = memory.config.end_with_draft(memory.layers.end);
+  PageShape shape;
+  for (int layer = 0; layer < memory.config.end_with_draft(memory.config.layers); ++layer) {
+    const size_t bytes = part_bytes(memory, part, layer, 1);
+    if (bytes == 0) continue;
+    shape.block_bytes = std::max(shape.block_bytes, bytes);
+    shape.layer_begin += layer < memory.layers.begin ? 1 : 0;
+    shape.layer_end += layer < end ? 1 : 0;
+  }
+  StateTraits widest = memory.config.attention_layer().state;
+  widest.heads = block_heads(memory, part);
+  const Range heads = state_shape(widest, memory.cut, memory.rank).heads;
+  shape.head_begin = heads.begin;
+  shape.head_end = heads.end;
+  return shape;
 }
 
 // GPUs count them in 32 bits. Published models have less than 200 MB.

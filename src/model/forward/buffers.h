@@ -18,15 +18,20 @@ struct ModelMemory {
   const ModelConfig& config;
   const Cut& cut;
   int rank = 0;
-  Range layers;           // of this rank's stage
-  size_t tokens_max = 0;  // of a batch
-  size_t pages = 0;       // of state
+  Range layers;             // of this rank's stage
+  size_t tokens_max = 0;    // of a batch
+  size_t pages = 0;         // of state
+  size_t window_pages = 0;  // 0: the pages have everything
   KvKind kv = kKvDefault;
   size_t page_list_entries_max = 0;
   size_t states = 0;  // of recurrent layers
 
   bool has_head() const { return layers.end == config.layers; }
   bool has_draft_layer() const { return has_head() && config.has_draft_layer(); }
+  // Whether a part of the layer's state is in window pages.
+  bool has_window(int layer) const {
+    return window_pages > 0 && config.layer(layer).state.reach > 0;
+  }
 };
 
 // The entries of one length of pool that the tokens of a pass complete, in the tokens' order.
@@ -43,6 +48,7 @@ struct EntryBuffers {
 // Places on the device, each for `tokens_max` tokens (the second_ ones for half as many).
 struct PassBuffers {
   Slice positions, list_offsets, page_lists, page, slot, rows, places, outputs, hidden_outputs;
+  Slice window_offsets, window_page;  // as `list_offsets` and `page`, of window pages
   Slice rope, other_rope, hidden, normed, query, key, value, mixed, gate, up, selected, factors;
   Slice query_latent, kv_latent, absorbed, mixed_latent, head_squares;
   Slice scores, chosen, chosen_weights, expert_hidden, expert_scratch;
@@ -110,7 +116,8 @@ struct StateShape {
 };
 StateShape state_shape(const StateTraits& state, const Cut& cut, int rank);
 
-// A page holds its positions for all layers, so that a short sequence touches little memory.
+// A page holds its positions for all layers, so that a short sequence touches little memory; so
+// does a window page for the layers that have a part there.
 struct StateBuffer {
   std::vector<LayerPages> layers;   // (all layers), set for this stage's
   std::vector<LayerPages> indexes;  // of keys alone; the same, for layers that have an index
@@ -120,9 +127,20 @@ struct StateBuffer {
   std::vector<LayerPages> entries;
   std::vector<LayerPages> entry_inputs;
   uint64_t page_bytes = 0;
+  uint64_t window_bytes = 0;  // of a window page
   uint64_t bytes = 0;
 };
 Result<StateBuffer> allocate_state(const ModelMemory& memory, Device& device);
+
+// A page itself, or its window page.
+enum class StatePart : uint8_t { kPage, kWindow };
+// The bytes of a layer in one, for some of its heads. Recurrent layers, and those that use an
+// earlier one's state, have none.
+size_t part_bytes(const ModelMemory& memory, StatePart part, int layer, int heads);
+// The key/value heads of the layer that has the most, of those with such a part in any stage.
+int block_heads(const ModelMemory& memory, StatePart part);
+// A rank's part of one outside the device. Layers are counted among those that have such a part.
+PageShape part_shape(const ModelMemory& memory, StatePart part);
 
 // A rank's part of the state of a recurrent layer, in floats: past inputs of the convolutions of
 // queries, keys and values, each (taps - 1, channels), then (value heads, key_dim, value_dim).

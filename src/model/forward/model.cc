@@ -43,7 +43,9 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& g
                            .pages = options.pages,
                            .vocab_size = config.vocab_size,
                            .states = config.delta ? options.states : 0,
-                           .positions_max = config.positions_max};
+                           .positions_max = config.positions_max,
+                           .window_pages = config.reach() > 0 ? options.window_pages : 0,
+                           .reach = config.reach()};
   std::unique_ptr<Model> model(new Model(options, std::move(cut), group, device, limits));
   const WeightShare share{model->cut_, group.rank(), model->layers_};
   const LoadContext context{*options.source, config, share, device, options.progress};
@@ -85,17 +87,21 @@ void Model::write_constants() {
   device_.write(buffers_.embedding_factor, std::as_bytes(std::span<const float>(values)));
 }
 
+ModelMemory Model::memory() const {
+  return {.config = config_,
+          .cut = cut_,
+          .rank = rank_,
+          .layers = layers_,
+          .tokens_max = static_cast<size_t>(limits_.tokens_max),
+          .pages = static_cast<size_t>(limits_.pages),
+          .window_pages = static_cast<size_t>(limits_.window_pages),
+          .kv = kv_,
+          .page_list_entries_max = static_cast<size_t>(limits_.page_list_entries_max),
+          .states = static_cast<size_t>(limits_.states)};
+}
+
 Status Model::allocate() {
-  const ModelMemory memory{
-      .config = config_,
-      .cut = cut_,
-      .rank = rank_,
-      .layers = layers_,
-      .tokens_max = static_cast<size_t>(limits_.tokens_max),
-      .pages = static_cast<size_t>(limits_.pages),
-      .kv = kv_,
-      .page_list_entries_max = static_cast<size_t>(limits_.page_list_entries_max),
-      .states = static_cast<size_t>(limits_.states)};
+  const ModelMemory memory = this->memory();
   state_ = TRY(allocate_state(memory, device_));
   recurrent_ = TRY(allocate_recurrent(memory, device_));
   buffers_ = TRY(allocate_buffers(memory, device_));

@@ -46,8 +46,10 @@ struct ModelOptions {
   std::optional<Range> layers;           // of this stage, at least one; not set: all
   int tokens_max = kBatchTokensDefault;  // per batch
   int pages = 0;                         // of sequence state
-  int states = 0;                        // of recurrent layers; not used if the model has none
-  KvKind kv = kKvDefault;                // in which it is stored
+  // At most `pages`; not used if the model needs none. 0: the pages have everything.
+  int window_pages = 0;
+  int states = 0;          // of recurrent layers; not used if the model has none
+  KvKind kv = kKvDefault;  // in which it is stored
   int page_list_entries_max = 0;
   LinkKind link = LinkKind::kShm;  // the slowest between two ranks
   LatentCut latent_cut = LatentCut::kAuto;
@@ -88,6 +90,10 @@ class Model {
   // computed it, in before the passes that use it.
   Status read_page(int32_t page, std::span<std::byte> bytes);
   void write_page(int32_t page, std::span<const std::byte> bytes);
+  // The same for its part of a window page, by that page's number.
+  PageShape window_shape() const;
+  Status read_window(int32_t number, std::span<std::byte> bytes);
+  void write_window(int32_t number, std::span<const std::byte> bytes);
   // The same for its part of a state of the recurrent layers, by the state's number. Without blocks
   // if the rank has no such layers, or no heads of them.
   PageShape recurrent_shape() const;
@@ -147,10 +153,12 @@ class Model {
   void write_constants();
   void write_index_weights();
 
+  ModelMemory memory() const;
   // In model_pages.cc.
-  Range page_layers() const;
   template <class Visit>
-  void visit_pieces(int32_t page, Visit visit) const;
+  void visit_pieces(StatePart part, int32_t number, Visit visit) const;
+  Status read_part(StatePart part, int32_t number, std::span<std::byte> bytes);
+  void write_part(StatePart part, int32_t number, std::span<const std::byte> bytes);
   // In model_states.cc.
   template <class Visit>
   void visit_states(int32_t number, Visit visit) const;
@@ -161,6 +169,7 @@ class Model {
   void read_ngram_state(int32_t number);
   void write_ngram_state(int32_t number);
   void write_batch(const Batch& batch);
+  void write_windows(const Batch& batch);
   void write_angles(const Batch& batch);
   void write_rope(std::span<const int32_t> positions, std::span<const double> frequencies,
                   Slice table);
@@ -193,6 +202,7 @@ class Model {
   void make_layer_inputs(int tokens);
   void add_layer_input(int layer, BatchHalf& half);
   // In model_forward_draft.cc.
+  BatchLimits draft_limits() const;
   Status check_drafts(const DraftBatch& drafts) const;
   void keep_hidden(int tokens);
   void queue_draft_input(int tokens);
@@ -218,6 +228,19 @@ class Model {
   void make_halves(int tokens, int streams);
   void make_whole(int tokens, int streams);  // one half has all
   BatchHalf half_of(int begin, int tokens, int streams) const;
+  // Whether a part of the layer's state is in window pages; and where the operations on this part
+  // find its pages: those of the tokens, and their lists.
+  bool has_window(int layer) const {
+    return limits_.window_pages > 0 && config_.layer(layer).state.reach > 0;
+  }
+  struct PagePlaces {
+    Slice page;
+    Slice list_offsets;
+  };
+  PagePlaces places_of(int layer, const BatchHalf& half) const {
+    if (has_window(layer)) return {half.window_page, half.window_offsets};
+    return {half.page, half.list_offsets};
+  }
   std::span<BatchHalf> halves() { return std::span(halves_).first(half_count_); }
   void attention(int layer, BatchHalf& half);
   void project(int layer, BatchHalf& half);
@@ -256,7 +279,8 @@ class Model {
   void project_compressed(int layer, const BatchHalf& half);
   void turn_last(int layer, Slice x, int heads, const BatchHalf& half);
   void store_shared_key(int layer, const BatchHalf& half);
-  void store_rows(const LayerPages& pages, Slice rows, int columns, const BatchHalf& half);
+  void store_rows(const LayerPages& pages, Slice rows, int columns, Slice page,
+                  const BatchHalf& half);
   void make_entries(int layer, const BatchHalf& half);
   void queue_entries(int layer, const EntryParts& parts, const BatchHalf& half);
   void attend_compressed(int layer, const BatchHalf& half);
@@ -334,6 +358,7 @@ class Model {
   std::vector<int32_t> block_end_;
   bool is_sparse_ = false;  // a token of the batch does not attend to all positions so far
   std::vector<int32_t> places_, own_rows_, page_, slot_;
+  std::vector<int32_t> window_page_, window_offsets_;
   // The entries that the tokens of a batch complete, as EntryBuffers, and which token it is.
   struct ListedEntries {
     std::vector<int32_t> token, last, first, list_offsets, page, slot;

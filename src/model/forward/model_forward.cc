@@ -104,6 +104,7 @@ void Model::write_batch(const Batch& batch) {
   device_.write_ints(buffers_.page_lists, batch.page_lists);
   device_.write_ints(buffers_.page, page_);
   device_.write_ints(buffers_.slot, slot_);
+  if (!batch.window_offsets.empty()) write_windows(batch);
   if (!batch.states_from.empty()) {
     device_.write_ints(buffers_.states_from, batch.states_from);
     device_.write_ints(buffers_.states_to, batch.states_to);
@@ -120,6 +121,22 @@ void Model::write_batch(const Batch& batch) {
   write_angles(batch);
   if (config_.compressed) write_last_entries(batch);
   write_entries();
+}
+
+// The lists of window pages follow the others, so that operations find all in one place.
+void Model::write_windows(const Batch& batch) {
+  const auto begin = static_cast<int32_t>(batch.page_lists.size());
+  window_page_.clear();
+  window_offsets_.clear();
+  for (size_t i = 0; i < batch.tokens.size(); ++i) {
+    const int32_t offset = batch.window_offsets[i];
+    const int32_t entry = offset + batch.positions[i] / kPagePositions;
+    window_page_.push_back(batch.window_lists[static_cast<size_t>(entry)]);
+    window_offsets_.push_back(begin + offset);
+  }
+  device_.write_ints({buffers_.page_lists.buffer, batch.page_lists.size()}, batch.window_lists);
+  device_.write_ints(buffers_.window_offsets, window_offsets_);
+  device_.write_ints(buffers_.window_page, window_page_);
 }
 
 void Model::write_angles(const Batch& batch) {
@@ -189,13 +206,14 @@ void Model::mix(int layer, const BatchHalf& half) {
   const bool is_latent = traits.is_latent();
   const Range heads = cut_.heads(rank_);
   const int stride = pages.kv_heads * pages.head_dim;
+  const PagePlaces places = places_of(layer, half);
   if (traits.has_state() && !traits.state.has_key_rows) {
     device_.queue(StoreKv{.pages = stored,
                           .keys = is_latent ? half.kv_latent : half.key,
                           .values = is_latent ? half.kv_latent : half.value,
                           .keys_stride = stride,
                           .values_stride = stride,
-                          .page = half.page,
+                          .page = places.page,
                           .slot = half.slot,
                           .tokens = half.tokens});
   }
@@ -210,7 +228,7 @@ void Model::mix(int layer, const BatchHalf& half) {
                           .query = is_latent ? half.absorbed : half.query,
                           .positions = half.positions,
                           .page_lists = half.page_lists,
-                          .list_offsets = half.list_offsets,
+                          .list_offsets = places.list_offsets,
                           .pages_reached = pages_reached_,
                           .tokens = half.tokens,
                           .heads = heads.size(),

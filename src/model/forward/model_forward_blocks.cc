@@ -46,7 +46,7 @@ Result<ModelOutputs> Model::draft_blocks(const DraftBatch& drafts) {
   TRY(run());
   list_blocks(drafts.batch);
   if (block_batch_.tokens.empty()) return outputs(block_batch_);
-  TRY(check_batch(block_batch_, limits_));
+  TRY(check_batch(block_batch_, draft_limits()));
   begin_whole(block_batch_);
   device_.write_ints(buffers_.block_end, block_end_);
   queue_blocks();

@@ -24,8 +24,11 @@ const EntryBuffers& Model::entries_of(const BatchHalf& half, int pool) const {
 }
 
 // A token completes an entry if its position is the last of a pool. The entry is in the token's
-// page, the first of it that is in none before (CompressedAttention in device/operations.h).
+// page, the first of it that is in none before (CompressedAttention in device/operations.h). Its
+// inputs may be in window pages, whose lists follow the others (write_windows).
 void Model::list_entries(const Batch& batch) {
+  const bool inputs_are_apart = config_.compressed && !batch.window_offsets.empty();
+  const auto windows_begin = static_cast<int32_t>(batch.page_lists.size());
   for (size_t kind = 0; kind < entries_.size(); ++kind) {
     ListedEntries& list = entries_[kind];
     for (std::vector<int32_t>* words : list.all()) words->clear();
@@ -38,7 +41,8 @@ void Model::list_entries(const Batch& batch) {
       list.token.push_back(static_cast<int32_t>(i));
       list.last.push_back(position);
       list.first.push_back(position + 1 - pool);
-      list.list_offsets.push_back(batch.list_offsets[i]);
+      list.list_offsets.push_back(inputs_are_apart ? windows_begin + batch.window_offsets[i]
+                                                   : batch.list_offsets[i]);
       list.page.push_back(batch.page_lists[static_cast<size_t>(in_list)]);
       list.slot.push_back(position / pool % slots);
     }
@@ -123,14 +127,16 @@ void Model::store_shared_key(int layer, const BatchHalf& half) {
   device_.queue(RmsNorm{half.key, layer_weights(layer).vector(Role::kSharedKeyNorm), half.tokens,
                         head_dim, config_.norm_epsilon, half.key, head_dim});
   turn_last(layer, half.key, 1, half);
-  store_rows(state_.layers[static_cast<size_t>(layer)], half.key, head_dim, half);
+  store_rows(state_.layers[static_cast<size_t>(layer)], half.key, head_dim,
+             places_of(layer, half).page, half);
 }
 
-void Model::store_rows(const LayerPages& pages, Slice rows, int columns, const BatchHalf& half) {
+void Model::store_rows(const LayerPages& pages, Slice rows, int columns, Slice page,
+                       const BatchHalf& half) {
   device_.queue(StoreRows{.pages = pages,
                           .rows = rows,
                           .rows_stride = columns,
-                          .page = half.page,
+                          .page = page,
                           .slot = half.slot,
                           .tokens = half.tokens});
 }
@@ -177,7 +183,7 @@ void Model::queue_entries(int layer, const EntryParts& parts, const BatchHalf& h
                         {weights.matrix(parts.gates), half.entry_gates}},
                        2});
   join_columns(half.entry_values, half.entry_gates, width, half, half.entry_inputs);
-  store_rows(parts.inputs, half.entry_inputs, 2 * width, half);
+  store_rows(parts.inputs, half.entry_inputs, 2 * width, places_of(layer, half).page, half);
   if (entries.count == 0) return;
   device_.queue(Compress{.inputs = parts.inputs,
                          .bias = weights.vector(parts.bias),
@@ -209,7 +215,8 @@ void Model::attend_compressed(int layer, const BatchHalf& half) {
                           .query = half.query,
                           .positions = half.block > 0 ? half.block_end : half.positions,
                           .page_lists = half.page_lists,
-                          .list_offsets = half.list_offsets,
+                          .list_offsets = places_of(layer, half).list_offsets,
+                          .entry_offsets = half.list_offsets,
                           .pages_reached = pages_reached_,
                           .tokens = half.tokens,
                           .heads = heads,

@@ -9,10 +9,15 @@
 
 namespace lockstep {
 
-Status Model::check_drafts(const DraftBatch& drafts) const {
+// All of the draft layer's state is in pages.
+BatchLimits Model::draft_limits() const {
   BatchLimits limits = limits_;
-  limits.states = 0;
-  TRY(check_batch(drafts.batch, limits));
+  limits.states = limits.window_pages = 0;
+  return limits;
+}
+
+Status Model::check_drafts(const DraftBatch& drafts) const {
+  TRY(check_batch(drafts.batch, draft_limits()));
   const bool is_sound =
       drafts.hidden_rows.size() == drafts.batch.tokens.size() &&
       std::all_of(drafts.hidden_rows.begin(), drafts.hidden_rows.end(), [&](int32_t row) {

@@ -92,9 +92,9 @@ void Model::store_pools(int layer, const BatchHalf& half) {
 void Model::store_key_rows(int layer, const BatchHalf& half) {
   LayerPages pages = state_.layers[static_cast<size_t>(layer)];
   const int columns = pages.kv_heads * pages.head_dim;
-  store_rows(pages, half.value, columns, half);
+  store_rows(pages, half.value, columns, half.page, half);
   pages.values = pages.keys;
-  store_rows(pages, half.key, columns, half);
+  store_rows(pages, half.key, columns, half.page, half);
 }
 
 // A block's key is the mean of what is stored of its positions, normed and turned as its first
@@ -109,7 +109,7 @@ void Model::store_block_index(int layer, const BatchHalf& half) {
                        {{weights.matrix(Role::kIndexKey), half.index_key},
                         {weights.matrix(Role::kIndexQuery), half.index_query}},
                        chooses ? 2 : 1});
-  store_rows(state_.index_inputs[index], half.index_key, indexer.head_dim, half);
+  store_rows(state_.index_inputs[index], half.index_key, indexer.head_dim, half.page, half);
   const auto norm = [&](Slice x, Role role, int rows) {
     device_.queue(RmsNorm{x, weights.vector(role), rows, indexer.head_dim, config_.norm_epsilon, x,
                           indexer.head_dim});

@@ -29,8 +29,9 @@ Model::BatchHalf Model::half_of(int begin, int tokens, int streams) const {
   const auto skip = [&](Slice& place, int width) {
     place.offset += static_cast<size_t>(begin) * static_cast<size_t>(width);
   };
-  for (Slice* word : {&half.positions, &half.list_offsets, &half.page, &half.slot, &half.factors,
-                      &half.states_from, &half.states_to}) {
+  for (Slice* word :
+       {&half.positions, &half.list_offsets, &half.page, &half.slot, &half.window_offsets,
+        &half.window_page, &half.factors, &half.states_from, &half.states_to}) {
     skip(*word, 1);
   }
   skip(half.rope, config_.rotary_dims / 2 * 2);

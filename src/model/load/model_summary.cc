@@ -213,11 +213,20 @@ uint64_t recurrent_bytes(const ModelConfig& config) {
 }
 
 uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens) {
-  uint64_t bytes = 0;  // of a page, in all layers
+  const int pages = pages_for(tokens);
+  return state_bytes_of_pages(config, kv, pages, std::min(pages, window_span(config.reach())));
+}
+
+uint64_t state_bytes_of_pages(const ModelConfig& config, KvKind kv, int pages, int window_pages) {
+  uint64_t of_page = 0, of_window_page = 0;
   for (const LayerTraits& layer : config.traits) {
-    if (layer.has_state()) bytes += layer.state.bytes(kv, layer.state.heads);
+    if (!layer.has_state()) continue;
+    const uint64_t windows = layer.state.window_bytes(kv, layer.state.heads);
+    of_page += layer.state.bytes(kv, layer.state.heads) - windows;
+    of_window_page += windows;
   }
-  return bytes * static_cast<uint64_t>(pages_for(tokens));
+  return of_page * static_cast<uint64_t>(pages) +
+         of_window_page * static_cast<uint64_t>(window_pages);
 }
 
 }  // namespace lockstep

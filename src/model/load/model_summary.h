@@ -65,9 +65,11 @@ std::string stored_format_name(const StoredMatrix& matrix);
 // `source` may be null: then there are no bytes and formats. Errors are the source's.
 Result<ModelSummary> summarise(const ModelConfig& config, const WeightSource* source);
 
-// Bytes that all ranks together store for `tokens` tokens of a sequence, in whole pages. Ranks that
-// share a key/value head each store it, and each rank stores the latent of latent attention.
+// Bytes that all ranks together store for `tokens` tokens of a sequence, in whole pages, of which
+// only the last ones have a window page. Ranks that share a key/value head each store it, and each
+// rank stores the latent of latent attention.
 uint64_t state_bytes(const ModelConfig& config, KvKind kv, int tokens);
+uint64_t state_bytes_of_pages(const ModelConfig& config, KvKind kv, int pages, int window_pages);
 // Bytes of a sequence's state in all recurrent layers, whatever the number of tokens.
 uint64_t recurrent_bytes(const ModelConfig& config);
 

@@ -44,7 +44,7 @@ inline PageShape common_part(const PageShape& a, const PageShape& b) {
 }
 
 // Memory for pages on their way to and from disk, in addition to the state itself
-// (engine/pages/page_store.h, and the planner's estimate): some that wait to be written, as many as
+// (engine/store/page_store.h, and the planner's estimate): some that wait to be written, as many as
 // fit, and two being read, one by the disk thread and one by the engine's.
 inline constexpr size_t kStagedPagesMax = 4;
 inline constexpr size_t kStagedBytesMax = size_t{256} << 20;

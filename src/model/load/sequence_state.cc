@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "kernels/kernels.h"
 
@@ -9,6 +11,22 @@ namespace lockstep {
 
 int pages_for(int positions) {
   return (positions + kPagePositions - 1) / kPagePositions;
+}
+
+int window_span(int reach) {
+  return pages_for(reach) + 1;
+}
+
+int first_window_page(int position, int reach) {
+  return std::max(0, position + 1 - reach) / kPagePositions;
+}
+
+int window_pages_needed(const WindowNeed& need) {
+  if (need.reach == 0) return 0;
+  const int64_t span = window_span(need.reach);
+  const int64_t needed =
+      need.sequences * (2 * span + 2) + pages_for(need.tokens_max) + kWindowsSpare * span;
+  return static_cast<int>(std::min<int64_t>(needed, need.pages));
 }
 
 StatePool::StatePool(int pages) : uses_(static_cast<size_t>(pages), 0) {

@@ -55,6 +55,24 @@ class StatePool {
 // Pages for `positions` positions.
 int pages_for(int positions);
 
+// Window pages hold what only the next `reach` positions need of a page (StateTraits::reach). They
+// have numbers of their own and are fewer: a page has one while a sequence needs it, and after that
+// until another page takes it (engine/pages/window_cache.h).
+struct WindowNeed {
+  int reach = 0;       // 0: there are none
+  int sequences = 0;   // that run together
+  int tokens_max = 0;  // of a batch
+  int pages = 0;
+};
+// The pages that a token's reach touches at most, with its own; and the first of them.
+int window_span(int reach);
+int first_window_page(int position, int reach);
+// Reaches of beginnings that no sequence runs.
+inline constexpr int kWindowsSpare = 8;
+// For each running sequence two reaches, one where it is and one where it is about to go on, with
+// pages that it has begun; those of a batch's tokens; and the spare ones. At most `pages`.
+int window_pages_needed(const WindowNeed& need);
+
 // States of recurrent layers that a running sequence may need, one to read and one to write; and
 // those for all sequences together that hold snapshots of beginnings, or follow guessed tokens.
 inline constexpr int kStatesOfSequence = 2;

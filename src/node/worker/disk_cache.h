@@ -1,5 +1,5 @@
 // DiskCache: where and how much prompt state a node's workers may keep on its disk
-// (engine/pages/page_store.h). Each node has its own, unknown to groups that span nodes. Set-up
+// (engine/store/page_store.h). Each node has its own, unknown to groups that span nodes. Set-up
 // only; any thread.
 #pragma once
 

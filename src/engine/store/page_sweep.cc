@@ -1,4 +1,4 @@
-#include "engine/pages/page_sweep.h"
+#include "engine/store/page_sweep.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,7 +13,7 @@
 #include "base/files/file_time.h"
 #include "base/files/unique_fd.h"
 #include "base/hex.h"
-#include "engine/pages/page_file.h"
+#include "engine/store/page_file.h"
 
 namespace lockstep {
 namespace {

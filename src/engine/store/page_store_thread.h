@@ -1,4 +1,4 @@
-// PageStoreThread: the state of the page store (engine/pages/page_store.h) that its two threads
+// PageStoreThread: the state of the page store (engine/store/page_store.h) that its two threads
 // share, and the work of the disk thread. The engine's thread queues requests under the lock and
 // continues; the disk is accessed without the lock. Loads come first, then removals, then writes,
 // then a look at what other processes have done.
@@ -13,9 +13,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "engine/pages/page_folder.h"
-#include "engine/pages/page_index.h"
-#include "engine/pages/page_store.h"
+#include "engine/store/page_folder.h"
+#include "engine/store/page_index.h"
+#include "engine/store/page_store.h"
 
 namespace lockstep {
 

@@ -2,14 +2,14 @@
 // user:
 //
 //   <folder>/lock                               who counts or removes holds it; the bytes of all
-//   <folder>/<model, 64 hex>/<2 hex>/<page>     engine/pages/page_file.h
+//   <folder>/<model, 64 hex>/<2 hex>/<page>     engine/store/page_file.h
 //
 // Together the files stay below the limit of each writing process: room is counted before a page is
 // written, and if there is none, the least recently used pages of any model are removed, states
-// first while these take more than their share (engine/pages/page_sweep.h). A file's modification
+// first while these take more than their share (engine/store/page_sweep.h). A file's modification
 // time is the time of its last use. One PageFolder sees files of one kind.
 //
-// Used by the disk thread of engine/pages/page_store.h: every call may wait for the disk.
+// Used by the disk thread of engine/store/page_store.h: every call may wait for the disk.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@
 
 #include "base/files/unique_fd.h"
 #include "base/result.h"
-#include "engine/pages/page_file.h"
-#include "engine/pages/page_index.h"
+#include "engine/store/page_file.h"
+#include "engine/store/page_index.h"
 
 namespace lockstep {
 

@@ -1,8 +1,8 @@
-#include "engine/pages/page_index.h"
+#include "engine/store/page_index.h"
 
 #include <algorithm>
 
-#include "engine/pages/page_file.h"
+#include "engine/store/page_file.h"
 
 namespace lockstep {
 

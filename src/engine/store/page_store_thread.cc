@@ -1,4 +1,4 @@
-#include "engine/pages/page_store_thread.h"
+#include "engine/store/page_store_thread.h"
 
 #include <utility>
 

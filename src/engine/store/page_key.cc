@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "base/crypto/hasher.h"
-#include "engine/pages/page_store.h"
+#include "engine/store/page_store.h"
 #include "kernels/kernels.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-// The state and statistics of a rank's page store (engine/pages/page_store.h), for display.
+// The state and statistics of a rank's page store (engine/store/page_store.h), for display.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/pages/page_store.h"
+#include "engine/store/page_store.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "engine/pages/page_folder.h"
+#include "engine/store/page_folder.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -13,7 +13,7 @@
 
 #include "base/files/file_time.h"
 #include "base/hex.h"
-#include "engine/pages/page_sweep.h"
+#include "engine/store/page_sweep.h"
 
 namespace lockstep {
 namespace {

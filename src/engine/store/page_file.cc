@@ -1,4 +1,4 @@
-#include "engine/pages/page_file.h"
+#include "engine/store/page_file.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>

@@ -1,6 +1,6 @@
 // PageStore: pages of sequence state on this machine's disk, found by their tokens, so that a text
 // whose beginning was computed before is not computed again by a later process, another cut of the
-// model or another placement. Files are independent of ranks (engine/pages/page_file.h): a rank
+// model or another placement. Files are independent of ranks (engine/store/page_file.h): a rank
 // reads its blocks from all existing files of a page.
 //
 // A store keeps files of one kind: pages, or states of recurrent layers, each found by the key of
@@ -27,8 +27,8 @@
 
 #include "base/crypto/secrets.h"
 #include "base/result.h"
-#include "engine/pages/page_file.h"
-#include "engine/pages/page_store_counts.h"
+#include "engine/store/page_file.h"
+#include "engine/store/page_store_counts.h"
 #include "model/load/page_shape.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-// The files of the page store (engine/pages/page_store.h): one for each page and part of it that a
+// The files of the page store (engine/store/page_store.h): one for each page and part of it that a
 // rank held. Head, a check of every block, blocks; the name holds key and part:
 //
 //   <key, 64 hex digits>.<layer begin>-<layer end>.<head begin>-<head end>
@@ -27,7 +27,7 @@
 
 namespace lockstep {
 
-inline constexpr uint32_t kPageFileVersion = 1;
+inline constexpr uint32_t kPageFileVersion = 2;
 // Per file. The largest known model has 61 layers, the most heads in a layer are 128.
 inline constexpr size_t kPageBlocksMax = size_t{1} << 16;
 // The prefix of files that are being written.

@@ -1,4 +1,4 @@
-#include "engine/pages/page_store.h"
+#include "engine/store/page_store.h"
 
 #include <fmt/core.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "engine/pages/page_store_thread.h"
+#include "engine/store/page_store_thread.h"
 
 namespace lockstep {
 namespace {
