@@ -268,51 +268,21 @@ TEST_CASE("any mix of requests, restarts, failures and cancellations leaves ever
     SchedulerLimits limits = limits_of(stages);
     limits.sequences_max = 3;
     limits.context = 400;
-    std::vector<GenerateRequest> known;
-    std::vector<std::vector<int32_t>> expected;
+    MixedRequests requests;
     for (int i = 0; i < 12; ++i) {
       const auto beginning = fake_text(static_cast<int>(random() % 300), 100 * (i % 3));
-      known.push_back(
+      requests.known.push_back(
           {.prompt = joined(beginning, fake_text(1 + static_cast<int>(random() % 60), i)),
            .max_tokens = 1 + static_cast<int>(random() % 40)});
-      known.back().chunk = random() % 3 == 0 ? 50 : 0;
-      expected.push_back(FakeEngine(limits).ask(1, known.back()).tokens);
+      requests.known.back().chunk = random() % 3 == 0 ? 50 : 0;
+      requests.expected.push_back(FakeEngine(limits).ask(1, requests.known.back()).tokens);
     }
     FakeDisk disk;
     for (int process = 0; process < 12; ++process) {
       FakeEngine engine(limits, &disk);
       disk.room = static_cast<int>(random() % 40);
       disk.bytes_of_page = random() % 2 == 0 ? 1 : kLoadBytesMax / 2;
-      std::map<uint64_t, size_t> asked;
-      uint64_t next = 0;
-      for (int round = 0; round < 300; ++round) {
-        if (round < 250 && random() % 4 == 0) {
-          asked[next] = random() % known.size();
-          REQUIRE(engine.scheduler.submit(next, known[asked[next]]).ok());
-          ++next;
-        }
-        if (next > 0 && random() % 20 == 0) {
-          const uint64_t id = random() % next;
-          if (engine.scheduler.cancel(id)) asked.erase(id);
-        }
-        if (!disk.pages.empty() && random() % 30 == 0) {
-          disk.broken.insert(
-              std::next(disk.pages.begin(), static_cast<long>(random() % disk.pages.size()))
-                  ->first);
-        }
-        if (random() % 3 != 0) engine.plan();
-        if (engine.scheduler.steps_in_flight() == 0 && random() % 2 == 0) engine.plan_save();
-        if (engine.scheduler.steps_in_flight() > 0 && random() % 3 != 0) engine.complete();
-      }
-      engine.run();
-      for (const auto& [id, index] : asked) {
-        CHECK(engine.answer(id).tokens == expected[index]);
-        CHECK(engine.answer(id).end == "length");
-      }
-      const auto counts = engine.scheduler.page_counts();
-      CHECK(counts.free + counts.cached == counts.all);
-      for (const PageKey& key : disk.broken) disk.pages.erase(key);
-      disk.broken.clear();
+      check_mix(engine, limits, disk, requests, random);
     }
     CHECK(disk.loaded > 30);
     CHECK(disk.saved > 50);

@@ -304,55 +304,14 @@ void mix_requests(int stages, bool lacks_part) {
   SchedulerLimits limits = recurrent_limits(stages, 400);
   limits.sequences_max = 3;
   limits.states = states_needed(3);
-  std::vector<GenerateRequest> known;
-  std::vector<std::vector<int32_t>> expected;
-  for (int i = 0; i < 12; ++i) {
-    const auto beginning = fake_text(static_cast<int>(random() % 300), 100 * (i % 3));
-    known.push_back({.prompt = joined(beginning, fake_text(1 + static_cast<int>(random() % 60), i)),
-                     .max_tokens = 1 + static_cast<int>(random() % 40)});
-    known.back().sampling.seed = i % 2 == 0 ? kRepeatingSeed : 0;
-    known.back().draft_tokens = i % 4;
-    expected.push_back(recurrent_alone(known.back(), 400).tokens);
-  }
+  const MixedRequests requests = mixed_requests(12, 300, 40, limits, random);
   FakeDisk disk;
   disk.lacks_part = lacks_part;
   for (int process = 0; process < 24; ++process) {
     FakeEngine engine(limits, &disk);
     disk.room = static_cast<int>(random() % 120);
     disk.bytes_of_page = random() % 2 == 0 ? 1 : kLoadBytesMax / 2;
-    std::map<uint64_t, size_t> asked;
-    uint64_t next = 0;
-    for (int round = 0; round < 300; ++round) {
-      if (round < 250 && random() % 4 == 0) {
-        asked[next] = random() % known.size();
-        engine.submit(next, known[asked[next]]);
-        ++next;
-      }
-      if (next > 0 && random() % 20 == 0) {
-        const uint64_t id = random() % next;
-        if (engine.scheduler.cancel(id)) asked.erase(id);
-      }
-      const auto some_key = [&](const auto& all) {
-        return std::next(all.begin(), static_cast<long>(random() % all.size()))->first;
-      };
-      if (!disk.pages.empty() && random() % 30 == 0) disk.broken.insert(some_key(disk.pages));
-      if (!disk.states.empty() && random() % 30 == 0) {
-        disk.broken_states.insert(some_key(disk.states));
-      }
-      if (random() % 3 != 0) engine.plan();
-      if (engine.scheduler.steps_in_flight() == 0 && random() % 2 == 0) engine.plan_save();
-      if (engine.scheduler.steps_in_flight() > 0 && random() % 3 != 0) engine.complete();
-    }
-    engine.run();
-    for (const auto& [id, index] : asked) {
-      CHECK(engine.answer(id).tokens == expected[index]);
-      CHECK(engine.answer(id).end == "length");
-    }
-    check_all_is_there(engine, limits);
-    for (const PageKey& key : disk.broken) disk.pages.erase(key);
-    for (const PageKey& key : disk.broken_states) disk.states.erase(key);
-    disk.broken.clear();
-    disk.broken_states.clear();
+    check_mix(engine, limits, disk, requests, random);
   }
   CHECK(disk.loaded > 20);
   CHECK(disk.loaded_states > 8);

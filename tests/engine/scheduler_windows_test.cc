@@ -26,10 +26,6 @@ SchedulerLimits windowed_limits(int reach, int stages = 1, int context = 4096) {
   return limits;
 }
 
-FakeAnswer windowed_alone(const GenerateRequest& request, const SchedulerLimits& limits) {
-  return alone(request, limits);
-}
-
 }  // namespace
 
 TEST_CASE("windows: there are as many as running sequences may need, and no more than pages") {
@@ -58,7 +54,7 @@ TEST_CASE("windows: a long text takes those that it has passed, and its beginnin
       // With all window pages nothing is ever given to another page.
       SchedulerLimits all = limits;
       all.window_pages = pages_needed(all);
-      CHECK(engine.ask(1, request).tokens == windowed_alone(request, all).tokens);
+      CHECK(engine.ask(1, request).tokens == alone(request, all).tokens);
       check_all_is_there(engine, limits);
       // The next turn continues after the answer, another text with a part of the beginning cannot.
       const auto turn = joined(joined(request.prompt, engine.answer(1).tokens), fake_text(9, 70));
@@ -67,7 +63,7 @@ TEST_CASE("windows: a long text takes those that it has passed, and its beginnin
       const GenerateRequest part{.prompt = joined(fake_text(640, 1), fake_text(100, 9)),
                                  .max_tokens = 5};
       CHECK(engine.ask(3, part).cached_tokens == 0);
-      CHECK(engine.answer(3).tokens == windowed_alone(part, all).tokens);
+      CHECK(engine.answer(3).tokens == alone(part, all).tokens);
       // Its pages are in the tree now with window pages.
       CHECK(engine.ask(4, part).cached_tokens == 704);
       CHECK(engine.answer(4).tokens == engine.answer(3).tokens);
@@ -89,7 +85,7 @@ TEST_CASE("windows: prompts and answers keep theirs while a long text runs") {
     GenerateRequest next = chats[i];
     next.prompt = joined(joined(next.prompt, engine.answer(i).tokens), fake_text(20, 5));
     CHECK(engine.ask(20 + i, next).cached_tokens == 448);
-    CHECK(engine.answer(20 + i).tokens == windowed_alone(next, limits).tokens);
+    CHECK(engine.answer(20 + i).tokens == alone(next, limits).tokens);
     CHECK(engine.ask(30 + i, chats[i]).cached_tokens == 256);  // regenerate
     CHECK(engine.answer(30 + i).tokens == engine.answer(i).tokens);
   }
@@ -107,7 +103,7 @@ TEST_CASE(
     const GenerateRequest request{.prompt = joined(beginning, fake_text(100, 9)), .max_tokens = 5};
     const uint64_t id = static_cast<uint64_t>(common);
     CHECK(engine.ask(id, request).cached_tokens == common / 1024 * 1024);
-    CHECK(engine.answer(id).tokens == windowed_alone(request, limits).tokens);
+    CHECK(engine.answer(id).tokens == alone(request, limits).tokens);
   }
   check_all_is_there(engine, limits);
 }
@@ -123,7 +119,7 @@ TEST_CASE("windows: the place where two texts part is kept for a third one") {
   engine.ask(4, {.prompt = fake_text(8000, 300), .max_tokens = 5});
   const GenerateRequest third{.prompt = text(5), .max_tokens = 5};
   CHECK(engine.ask(5, third).cached_tokens == 2944);
-  CHECK(engine.answer(5).tokens == windowed_alone(third, limits).tokens);
+  CHECK(engine.answer(5).tokens == alone(third, limits).tokens);
   check_all_is_there(engine, limits);
 }
 
@@ -164,7 +160,7 @@ TEST_CASE("windows: a step loads as many bytes of window pages as of pages") {
     }
     CHECK(most == (is_beside ? 2 : 8));
     CHECK(engine.answer(1).cached_tokens == 960);
-    CHECK(engine.answer(1).tokens == windowed_alone(request, limits).tokens);
+    CHECK(engine.answer(1).tokens == alone(request, limits).tokens);
   }
 }
 
@@ -187,7 +183,7 @@ TEST_CASE(
     }
   }
   CHECK(others < 200);
-  CHECK(engine.answer(100).tokens == windowed_alone(request, limits).tokens);
+  CHECK(engine.answer(100).tokens == alone(request, limits).tokens);
   check_all_is_there(engine, limits);
 }
 
@@ -203,7 +199,7 @@ TEST_CASE("windows: copies of a prompt compute it once, all that run find theirs
     }
     engine.run();
     for (size_t i = 0; i < requests.size(); ++i) {
-      CHECK(engine.answer(i).tokens == windowed_alone(requests[i], limits).tokens);
+      CHECK(engine.answer(i).tokens == alone(requests[i], limits).tokens);
       CHECK(engine.answer(i).cached_tokens == (i == 0 ? 0 : 1984));
     }
     check_all_is_there(engine, limits);
@@ -220,7 +216,7 @@ TEST_CASE("windows: each turn feeds what is new and a page at most, in a new pro
       check_turns(
           disk, limits, 70,
           [&](const FakeEngine& engine, const FakeAnswer& answer, const GenerateRequest& request) {
-            CHECK(answer.tokens == windowed_alone(request, limits).tokens);
+            CHECK(answer.tokens == alone(request, limits).tokens);
             check_all_is_there(engine, limits);
           });
       CHECK(disk.saved_states == static_cast<int>(disk.windows.size()));
@@ -243,7 +239,7 @@ TEST_CASE("windows: those of a prompt's end and of an answer's are saved, not th
   const GenerateRequest next{.prompt = joined(all, fake_text(100, 60)), .max_tokens = 3};
   FakeEngine second(limits, &disk);
   CHECK(second.ask(1, next).cached_tokens == 5248);
-  CHECK(second.answer(1).tokens == windowed_alone(next, limits).tokens);
+  CHECK(second.answer(1).tokens == alone(next, limits).tokens);
   CHECK(disk.loaded == 82);
   CHECK(disk.loaded_states == 2);
   // A beginning without window pages is of no use.
@@ -251,7 +247,7 @@ TEST_CASE("windows: those of a prompt's end and of an answer's are saved, not th
                              .max_tokens = 3};
   FakeEngine third(limits, &disk);
   CHECK(third.ask(1, part).cached_tokens == 0);
-  CHECK(third.answer(1).tokens == windowed_alone(part, limits).tokens);
+  CHECK(third.answer(1).tokens == alone(part, limits).tokens);
   CHECK(disk.loaded == 82);
 }
 
@@ -278,7 +274,7 @@ TEST_CASE("windows: pages and window pages that cannot be loaded are computed") 
         const bool is_in_way = !is_window || disk.forgotten_states.contains(key);
         CHECK(engine.answer(1).cached_tokens == (is_in_way ? loaded : 640));
         for (const uint64_t id : {1u, 2u}) {
-          CHECK(engine.answer(id).tokens == windowed_alone(longer, limits).tokens);
+          CHECK(engine.answer(id).tokens == alone(longer, limits).tokens);
         }
         check_all_is_there(engine, limits);
       }
@@ -307,7 +303,7 @@ TEST_CASE("windows: a sequence that is cancelled between its loads leaves its pa
       CHECK(!engine.plan());
       check_all_is_there(engine, limits);
       CHECK(engine.ask(2, request).cached_tokens == 640);
-      CHECK(engine.answer(2).tokens == windowed_alone(request, limits).tokens);
+      CHECK(engine.answer(2).tokens == alone(request, limits).tokens);
     }
   }
 }
@@ -324,7 +320,7 @@ TEST_CASE("windows: one that is taken by another page is saved by that step") {
   const GenerateRequest again{.prompt = joined(fake_text(100, 0), fake_text(50, 7)),
                               .max_tokens = 30};
   CHECK(engine.ask(100, again).cached_tokens == 64);
-  CHECK(engine.answer(100).tokens == windowed_alone(again, limits).tokens);
+  CHECK(engine.answer(100).tokens == alone(again, limits).tokens);
   CHECK(disk.loaded == 0);
   CHECK(disk.loaded_states == 1);
   check_all_is_there(engine, limits);
@@ -356,54 +352,13 @@ void mix_windowed_requests(int stages, int reach, bool has_disk) {
   limits.tokens_max = 200;
   const int without_spare = limits.sequences_max * (2 * window_span(reach) + 2) + 4;
   limits.window_pages = std::min(without_spare, pages_needed(limits));
-  std::vector<GenerateRequest> known;
-  std::vector<std::vector<int32_t>> expected;
-  for (int i = 0; i < 16; ++i) {
-    const auto beginning = fake_text(static_cast<int>(random() % 1000), 100 * (i % 3));
-    known.push_back({.prompt = joined(beginning, fake_text(1 + static_cast<int>(random() % 60), i)),
-                     .max_tokens = 1 + static_cast<int>(random() % 90)});
-    known.back().sampling.seed = i % 2 == 0 ? kRepeatingSeed : 0;
-    known.back().draft_tokens = i % 4;
-    expected.push_back(windowed_alone(known.back(), limits).tokens);
-  }
+  const MixedRequests requests = mixed_requests(16, 1000, 90, limits, random);
   FakeDisk disk;
   for (int process = 0; process < 12; ++process) {
     FakeEngine engine(limits, has_disk ? &disk : nullptr);
     disk.room = static_cast<int>(random() % 120);
     disk.bytes_of_page = random() % 2 == 0 ? 1 : kLoadBytesMax / 2;
-    std::map<uint64_t, size_t> asked;
-    uint64_t next = 0;
-    for (int round = 0; round < 300; ++round) {
-      if (round < 250 && random() % 4 == 0) {
-        asked[next] = random() % known.size();
-        engine.submit(next, known[asked[next]]);
-        ++next;
-      }
-      if (next > 0 && random() % 20 == 0) {
-        const uint64_t id = random() % next;
-        if (engine.scheduler.cancel(id)) asked.erase(id);
-      }
-      const auto some_key = [&](const auto& all) {
-        return std::next(all.begin(), static_cast<long>(random() % all.size()))->first;
-      };
-      if (!disk.pages.empty() && random() % 30 == 0) disk.broken.insert(some_key(disk.pages));
-      if (!disk.windows.empty() && random() % 30 == 0) {
-        disk.broken_states.insert(some_key(disk.windows));
-      }
-      if (random() % 3 != 0) engine.plan();
-      if (engine.scheduler.steps_in_flight() == 0 && random() % 2 == 0) engine.plan_save();
-      if (engine.scheduler.steps_in_flight() > 0 && random() % 3 != 0) engine.complete();
-    }
-    engine.run();
-    for (const auto& [id, index] : asked) {
-      CHECK(engine.answer(id).tokens == expected[index]);
-      CHECK(engine.answer(id).end == "length");
-    }
-    check_all_is_there(engine, limits);
-    for (const PageKey& key : disk.broken) disk.pages.erase(key);
-    for (const PageKey& key : disk.broken_states) disk.windows.erase(key);
-    disk.broken.clear();
-    disk.broken_states.clear();
+    check_mix(engine, limits, disk, requests, random);
   }
   if (has_disk) CHECK(disk.loaded_states > 0);
 }

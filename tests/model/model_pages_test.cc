@@ -119,23 +119,25 @@ Result<Part> run_rank(const Case& of, Group group, const std::vector<Part>& from
   if (from.empty()) {
     TRY(forward(batch_of(0, kTokens, page, 0, {-1, state})));
   } else {
-    model->write_page(page, gathered(model->page_shape(), from, &Part::page));
+    model->write_page(StatePart::kPage, page,
+                      gathered(model->page_shape(StatePart::kPage), from, &Part::page));
     if (has_windows) {
-      model->write_window(window_of(page), gathered(model->window_shape(), from, &Part::window));
+      model->write_page(StatePart::kWindow, window_of(page),
+                        gathered(model->page_shape(StatePart::kWindow), from, &Part::window));
     }
     if (has_states) {
       model->write_state(state, gathered(model->recurrent_shape(), from, &Part::state));
     }
   }
   const ModelOutputs outputs = TRY(forward(batch_of(kTokens, 3, page, 2, {state, 1})));
-  Part part{.page = {model->page_shape(), {}},
-            .window = {model->window_shape(), {}},
+  Part part{.page = {model->page_shape(StatePart::kPage), {}},
+            .window = {model->page_shape(StatePart::kWindow), {}},
             .state = {model->recurrent_shape(), {}}};
   part.logits.assign(outputs.logits.begin(), outputs.logits.end());
   part.page.bytes.resize(part.page.shape.page_bytes());
-  TRY(model->read_page(page, part.page.bytes));
+  TRY(model->read_page(StatePart::kPage, page, part.page.bytes));
   part.window.bytes.resize(part.window.shape.page_bytes());
-  if (has_windows) TRY(model->read_window(window_of(page), part.window.bytes));
+  if (has_windows) TRY(model->read_page(StatePart::kWindow, window_of(page), part.window.bytes));
   part.state.bytes.resize(part.state.shape.page_bytes());
   if (has_states) TRY(model->read_state(state, part.state.bytes));
   return part;

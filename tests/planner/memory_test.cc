@@ -133,10 +133,11 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
   const uint64_t grammar_bytes =
       makes_grammars ? kGrammarBytesOfToken * static_cast<uint64_t>(model.config.vocab_size) : 0;
   const PageShape outside = loaded.value()->limits().window_pages > 0
-                                ? loaded.value()->window_shape()
+                                ? loaded.value()->page_shape(StatePart::kWindow)
                                 : loaded.value()->recurrent_shape();
   CHECK(planned.memory.process_bytes ==
-        kProgramBytes + page_staging_bytes(loaded.value()->page_shape().page_bytes()) +
+        kProgramBytes +
+            page_staging_bytes(loaded.value()->page_shape(StatePart::kPage).page_bytes()) +
             state_staging_bytes(outside.page_bytes()) + grammar_bytes);
 }
 

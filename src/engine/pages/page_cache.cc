@@ -101,8 +101,7 @@ void PageCache::grow(CachedPages& pages, int length, bool are_loaded, PageOrders
 void PageCache::evict(PageOrders& orders) {
   const int32_t page = tree_.take_oldest();
   LOCKSTEP_CHECK(page != PrefixTree::kNone);  // the pool is large enough for all running sequences
-  evict_snapshot(page, orders);
-  if (windows_.of_page(page) != WindowCache::kNone) evict_window(page, orders);
+  evict_state(page, orders);
   pool_.drop(page);
   if (!disk_ || !unsaved_.remove(page)) return;
   if (orders.saves.size() >= kPageSavesMax || !disk_->has_room()) return;

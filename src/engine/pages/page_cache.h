@@ -77,7 +77,6 @@ struct CachedPages {
     int pages = 0;
     int pages_before = 0;
     Windows windows{};
-    bool has_lost_one = false;  // of the window pages, on disk or in memory
   };
   Resume resume;
 
@@ -177,9 +176,10 @@ class PageCache {
   void load_state(CachedPages& pages, PageOrders& orders);
   // The order was carried out, or not. Returns whether the sequence continues from the state.
   bool end_state_load(CachedPages& pages, bool is_loaded);
-  // With window pages, once all pages are there: adds the orders to load up to `most` of those that
-  // are missing, and returns their number. None if one is no longer on disk: then there is nothing
-  // to resume.
+  // With window pages, once all pages are there: whether one is neither in memory nor on disk any
+  // more. If not, adds the orders to load up to `most` of those that are missing, and returns their
+  // number.
+  bool has_lost_window(const CachedPages& pages) const;
   int load_windows(CachedPages& pages, int most, PageOrders& orders);
   // Whether the sequence uses all that it needs, loaded or being loaded.
   bool has_windows_to_resume(const CachedPages& pages) const {
@@ -205,6 +205,22 @@ class PageCache {
   void share_from_tree(CachedPages& pages, std::span<const int32_t> tokens, size_t pages_max);
   // Leaves the first `count` pages; those in the tree become idle if no other sequence uses them.
   void leave_pages(CachedPages& pages, size_t count);
+  // Visits the pages that follow those of `pages`, all of which are in the tree, as far as the tree
+  // has them, and then as far as `disk` does, if given: each page's place in the sequence, and its
+  // number, or kNone. Returns the number of pages up to there.
+  template <class Visit>
+  size_t follow(const CachedPages& pages, std::span<const int32_t> tokens, size_t pages_max,
+                const PageDisk* disk, Visit visit) const {
+    auto count = static_cast<size_t>(pages.in_tree);
+    int32_t page = count == 0 ? PrefixTree::kNone : pages.state.pages()[count - 1];
+    for (bool is_in_tree = true; count < pages_max; ++count) {
+      if (is_in_tree) page = tree_.find(key_after(page, pages, tokens, count));
+      is_in_tree = is_in_tree && page != PrefixTree::kNone;
+      if (!is_in_tree && (disk == nullptr || !disk->contains(pages.keys[count]))) break;
+      visit(static_cast<int>(count), page);
+    }
+    return count;
+  }
   static PrefixTree::Key key_after(int32_t parent, const CachedPages& pages,
                                    std::span<const int32_t> tokens, size_t page);
   // In page_cache_states.cc.
@@ -217,11 +233,11 @@ class PageCache {
   void take_over_state(CachedPages& pages);
   int32_t take_state(PageOrders& orders);
   void drop_snapshot(int32_t page);
-  // The same, but an unsaved one is saved if the disk has room for it.
-  void evict_snapshot(int32_t page, PageOrders& orders);
+  // Takes the page's snapshot or window page, if it has one, which nobody uses. An unsaved one is
+  // saved if the disk has room for it.
+  void evict_state(int32_t page, PageOrders& orders);
   bool saves_states() const { return disk_ != nullptr && has_places(); }
   void set_unsaved_state(int32_t page);
-  void save_evicted_state(int32_t page, PageOrders& orders);
   // The number of the page's snapshot or window page, and the reverse; -1: it has none.
   int32_t state_of_page(int32_t page) const {
     return states_.is_needed() ? states_.of_page(page) : windows_.of_page(page);
@@ -232,8 +248,13 @@ class PageCache {
   // In page_cache_windows.cc.
   int first_window(int pages) const;
   void take_window(int32_t page, bool is_loading, PageOrders& orders);
-  void evict_window(int32_t page, PageOrders& orders);
   void forget_window(int32_t page);
+  struct Places {
+    int last = 0;
+    int all = 0;
+  };
+  Places window_places(const CachedPages& pages, std::span<const int32_t> tokens, size_t pages_max,
+                       const PageDisk* disk) const;
   size_t pages_with_windows(CachedPages& pages, std::span<const int32_t> tokens,
                             size_t pages_max) const;
   void take_over_windows(CachedPages& pages);
@@ -244,7 +265,6 @@ class PageCache {
   WindowCache::Worth worth_of(const CachedPages& pages, int index) const;
   void set_unsaved_windows(const CachedPages& pages);
   bool begin_window_resume(CachedPages& pages, std::span<const int32_t> tokens, size_t pages_max);
-  bool has_lost_window(const CachedPages& pages) const;
   void drop_windows_to_resume(CachedPages& pages);
   // For a page of the tree; computed on demand, with those of the pages before.
   const PageKey& disk_key(int32_t page);

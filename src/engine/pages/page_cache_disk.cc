@@ -90,18 +90,15 @@ void PageCache::set_unsaved_state(int32_t page) {
   if (saves_states() && !unsaved_states_.contains(page)) unsaved_states_.push_back(page);
 }
 
-void PageCache::evict_snapshot(int32_t page, PageOrders& orders) {
-  if (states_.of_page(page) == StateCache::kNone) return;
-  save_evicted_state(page, orders);
-  states_.detach(page);
-}
-
-// One that is worth it and not there yet, if the disk has room for it now.
-void PageCache::save_evicted_state(int32_t page, PageOrders& orders) {
-  if (!saves_states() || !unsaved_states_.remove(page) || !disk_->has_room_for_state()) return;
+void PageCache::evict_state(int32_t page, PageOrders& orders) {
+  const int32_t state = state_of_page(page);
+  if (state == StateCache::kNone) return;
   const size_t most = states_.is_needed() ? kStateSavesMax : kWindowSavesMax;
-  if (orders.state_saves.size() >= most || disk_->contains_state(disk_key(page))) return;
-  orders.state_saves.push_back({state_of_page(page), disk_key(page)});
+  if (saves_states() && unsaved_states_.remove(page) && disk_->has_room_for_state() &&
+      orders.state_saves.size() < most && !disk_->contains_state(disk_key(page))) {
+    orders.state_saves.push_back({state, disk_key(page)});
+  }
+  states_.is_needed() ? states_.detach(page) : windows_.detach(page);
 }
 
 void PageCache::forget_on_disk(const PageKey& key) {
@@ -118,13 +115,7 @@ bool PageCache::begin_resume(CachedPages& pages, std::span<const int32_t> tokens
   const auto begin = static_cast<size_t>(pages.in_tree);
   const auto most = static_cast<size_t>(positions_max / kPagePositions);
   if (windows_.is_needed()) return begin_window_resume(pages, tokens, most);
-  size_t count = begin;
-  int32_t page = begin == 0 ? PrefixTree::kNone : pages.state.pages()[begin - 1];
-  for (bool is_in_tree = true; count < most; ++count) {
-    if (is_in_tree) page = tree_.find(key_after(page, pages, tokens, count));
-    is_in_tree = is_in_tree && page != PrefixTree::kNone;
-    if (!is_in_tree && !disk_->contains(pages.keys[count])) break;
-  }
+  size_t count = follow(pages, tokens, most, disk_, [](int, int32_t) {});
   while (count > begin && !disk_->contains_state(pages.keys[count - 1])) --count;
   if (count == begin) return false;
   pages.resume = {.pages = static_cast<int>(count), .pages_before = pages.in_tree};

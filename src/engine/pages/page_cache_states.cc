@@ -26,7 +26,7 @@ bool is_snapshot(int length, int prompt) {
 }  // namespace
 
 int32_t PageCache::take_state(PageOrders& orders) {
-  if (states_.free_states() == 0) evict_snapshot(states_.oldest_snapshot(), orders);
+  if (states_.free_states() == 0) evict_state(states_.oldest_snapshot(), orders);
   return states_.take();
 }
 
@@ -131,13 +131,10 @@ void PageCache::release_states(CachedPages& pages) {
 // continues only where there is a snapshot.
 size_t PageCache::pages_with_state(const CachedPages& pages, std::span<const int32_t> tokens,
                                    size_t pages_max) const {
-  size_t count = pages.state.pages().size(), reusable = count;
-  int32_t parent = count == 0 ? PrefixTree::kNone : pages.state.pages()[count - 1];
-  for (; count < pages_max; ++count) {
-    parent = tree_.find(key_after(parent, pages, tokens, count));
-    if (parent == PrefixTree::kNone) break;
-    if (states_.of_page(parent) != StateCache::kNone) reusable = count + 1;
-  }
+  auto reusable = static_cast<size_t>(pages.in_tree);
+  follow(pages, tokens, pages_max, nullptr, [&](int index, int32_t page) {
+    if (states_.of_page(page) != StateCache::kNone) reusable = static_cast<size_t>(index) + 1;
+  });
   return reusable;
 }
 

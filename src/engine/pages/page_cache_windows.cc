@@ -16,13 +16,8 @@ int PageCache::first_window(int pages) const {
 
 void PageCache::take_window(int32_t page, bool is_loading, PageOrders& orders) {
   const int32_t loser = windows_.next_to_lose();
-  if (loser != WindowCache::kNone) save_evicted_state(loser, orders);
+  if (loser != WindowCache::kNone) evict_state(loser, orders);
   windows_.take(page, is_loading);
-}
-
-void PageCache::evict_window(int32_t page, PageOrders& orders) {
-  save_evicted_state(page, orders);
-  windows_.detach(page);
 }
 
 // The page leaves the tree; sequences that use its window page keep it.
@@ -96,22 +91,30 @@ void PageCache::set_unsaved_windows(const CachedPages& pages) {
   }
 }
 
+// The last place up to which all pages are there, or on `disk`, with the window pages that a
+// sequence needs to go on, and all pages that are there.
+PageCache::Places PageCache::window_places(const CachedPages& pages,
+                                           std::span<const int32_t> tokens, size_t pages_max,
+                                           const PageDisk* disk) const {
+  Places places{.last = pages.in_tree};
+  int filled = pages.windows.begin;  // all pages from this one on have their window pages
+  const size_t all = follow(pages, tokens, pages_max, disk, [&](int index, int32_t page) {
+    const bool is_in_memory = page != PrefixTree::kNone && windows_.is_filled(page);
+    const bool is_on_disk =
+        disk != nullptr && disk->contains_state(pages.keys[static_cast<size_t>(index)]);
+    if (!is_in_memory && !is_on_disk) filled = index + 1;
+    if (filled <= first_window(index + 1)) places.last = index + 1;
+  });
+  places.all = static_cast<int>(all);
+  return places;
+}
+
 // The number of leading pages that can be taken over, at most `pages_max`.
 size_t PageCache::pages_with_windows(CachedPages& pages, std::span<const int32_t> tokens,
                                      size_t pages_max) const {
-  const size_t own = pages.state.pages().size();
-  size_t count = own, reusable = own;
-  int32_t parent = count == 0 ? PrefixTree::kNone : pages.state.pages()[count - 1];
-  int filled = pages.windows.begin;  // all pages from this one on have their window pages
-  for (; count < pages_max; ++count) {
-    parent = tree_.find(key_after(parent, pages, tokens, count));
-    if (parent == PrefixTree::kNone) break;
-    const int end = static_cast<int>(count) + 1;
-    if (!windows_.is_filled(parent)) filled = end;
-    if (filled <= first_window(end)) reusable = count + 1;
-  }
-  if (count > own) pages.matched = std::max(pages.matched, static_cast<int>(count));
-  return reusable;
+  const Places places = window_places(pages, tokens, pages_max, nullptr);
+  if (places.all > pages.in_tree) pages.matched = std::max(pages.matched, places.all);
+  return static_cast<size_t>(places.last);
 }
 
 void PageCache::take_over_windows(CachedPages& pages) {
@@ -140,24 +143,10 @@ bool PageCache::replace_window(const CachedPages& pages, int32_t own, int32_t kn
 
 bool PageCache::begin_window_resume(CachedPages& pages, std::span<const int32_t> tokens,
                                     size_t pages_max) {
-  const auto begin = static_cast<size_t>(pages.in_tree);
-  int32_t page = begin == 0 ? PrefixTree::kNone : pages.state.pages()[begin - 1];
-  int filled = pages.windows.begin;
-  size_t best = begin;
-  bool is_in_tree = true;
-  for (size_t count = begin; count < pages_max; ++count) {
-    if (is_in_tree) page = tree_.find(key_after(page, pages, tokens, count));
-    is_in_tree = is_in_tree && page != PrefixTree::kNone;
-    if (!is_in_tree && !disk_->contains(pages.keys[count])) break;
-    const int end = static_cast<int>(count) + 1;
-    const bool has_window =
-        (is_in_tree && windows_.is_filled(page)) || disk_->contains_state(pages.keys[count]);
-    if (!has_window) filled = end;
-    if (filled <= first_window(end)) best = count + 1;
-  }
-  if (best == begin) return false;
-  const int count = static_cast<int>(best), first = first_window(count);
-  pages.resume = {.pages = count, .pages_before = pages.in_tree, .windows = {first, first}};
+  const int last = window_places(pages, tokens, pages_max, disk_).last;
+  if (last == pages.in_tree) return false;
+  const int first = first_window(last);
+  pages.resume = {.pages = last, .pages_before = pages.in_tree, .windows = {first, first}};
   return true;
 }
 
@@ -173,8 +162,6 @@ bool PageCache::has_lost_window(const CachedPages& pages) const {
 }
 
 int PageCache::load_windows(CachedPages& pages, int most, PageOrders& orders) {
-  pages.resume.has_lost_one = has_lost_window(pages);
-  if (pages.resume.has_lost_one) return 0;
   // Those that are there must not be taken for those that are not: they become the last.
   for (int i = pages.resume.windows.end; i < pages.resume.pages; ++i) {
     const int32_t page = pages.state.pages()[static_cast<size_t>(i)];

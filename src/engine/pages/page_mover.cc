@@ -28,17 +28,18 @@ bool PageMover::Place::load(const PageKey& key, Clock::time_point end) {
 }
 
 PageShape stored_state_shape(const Model& model) {
-  return model.limits().window_pages > 0 ? model.window_shape() : model.recurrent_shape();
+  return model.limits().window_pages > 0 ? model.page_shape(StatePart::kWindow)
+                                         : model.recurrent_shape();
 }
 
 PageMover::PageMover(Model& model, Stores stores)
     : model_(model),
       has_windows_(model.limits().window_pages > 0),
-      pages_(stores.pages, model.page_shape()),
+      pages_(stores.pages, model.page_shape(StatePart::kPage)),
       states_(stores.states, stored_state_shape(model)) {}
 
 bool PageMover::lacks_store() const {
-  return (model_.page_shape().page_bytes() > 0 && !pages_.store) ||
+  return (model_.page_shape(StatePart::kPage).page_bytes() > 0 && !pages_.store) ||
          (stored_state_shape(model_).page_bytes() > 0 && !states_.store);
 }
 
@@ -55,14 +56,15 @@ Result<PageOutcome> PageMover::move(const PageOrders& orders, Group& group) {
 Result<int32_t> PageMover::save(const PageOrders& orders) {
   int32_t saved = 0;
   for (const PageOrder& order : orders.saves) {
-    const bool is_saved = TRY(pages_.save(
-        order.key, [&](std::span<std::byte> to) { return model_.read_page(order.page, to); }));
+    const bool is_saved = TRY(pages_.save(order.key, [&](std::span<std::byte> to) {
+      return model_.read_page(StatePart::kPage, order.page, to);
+    }));
     if (!is_saved) return saved;
     ++saved;
   }
   for (const StateOrder& order : orders.state_saves) {
     const bool is_saved = TRY(states_.save(order.key, [&](std::span<std::byte> to) {
-      return has_windows_ ? model_.read_window(order.state, to)
+      return has_windows_ ? model_.read_page(StatePart::kWindow, order.state, to)
                           : model_.read_state(order.state, to);
     }));
     if (!is_saved) return saved;
@@ -76,12 +78,13 @@ int32_t PageMover::load(const PageOrders& orders) {
   int32_t loaded = 0;
   for (const PageOrder& order : orders.loads) {
     if (!pages_.load(order.key, end)) return loaded;
-    if (pages_.store) model_.write_page(order.page, pages_.bytes);
+    if (pages_.store) model_.write_page(StatePart::kPage, order.page, pages_.bytes);
     ++loaded;
   }
   for (const StateOrder& order : orders.state_loads) {
     if (!states_.load(order.key, end)) return loaded;
-    if (states_.store && has_windows_) model_.write_window(order.state, states_.bytes);
+    if (states_.store && has_windows_)
+      model_.write_page(StatePart::kWindow, order.state, states_.bytes);
     if (states_.store && !has_windows_) model_.write_state(order.state, states_.bytes);
     ++loaded;
   }

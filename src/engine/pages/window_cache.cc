@@ -51,7 +51,7 @@ int32_t WindowCache::next_to_lose() const {
 void WindowCache::take(int32_t page, bool is_loading) {
   LOCKSTEP_CHECK(of_page(page) == kNone);
   const int32_t window = next();
-  if (page_of(window) != kNone) detach(page_of(window));
+  LOCKSTEP_CHECK(page_of(window) == kNone);
   remove_unused(window);
   pages_of_windows_[static_cast<size_t>(window)] = page;
   windows_of_pages_[static_cast<size_t>(page)] = window;

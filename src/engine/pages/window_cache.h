@@ -43,8 +43,8 @@ class WindowCache {
 
   // The page that loses its window page to the next one that takes one; kNone: none does.
   int32_t next_to_lose() const;
-  // Gives `page`, which has none, a window page with one use. `is_loading`: its content is not
-  // there before set_filled().
+  // Gives `page`, which has none, a window page with one use; next_to_lose() was detached before.
+  // `is_loading`: its content is not there before set_filled().
   void take(int32_t page, bool is_loading = false);
   void set_filled(int32_t page);
   void hold(int32_t page);

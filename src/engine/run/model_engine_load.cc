@@ -169,7 +169,8 @@ Status ModelEngine::load_draft_model(const EngineOptions& options, const OpenedM
 // A broken disk is no reason not to serve.
 void ModelEngine::open_stores(const EngineOptions& options) {
   const bool has_part =  // false: the rank has no heads
-      model_->page_shape().page_bytes() + stored_state_shape(*model_).page_bytes() > 0;
+      model_->page_shape(StatePart::kPage).page_bytes() + stored_state_shape(*model_).page_bytes() >
+      0;
   bool has_failed = false;
   if (options.cache_disk_bytes > 0 && has_part) {
     const Status made = make_stores(options);
@@ -211,7 +212,7 @@ Status ModelEngine::make_stores(const EngineOptions& options) {
                             .kind = kind,
                             .on_saved = [this] { inbox_.wake(); }});
   };
-  store_ = TRY(open(model_->page_shape(), PageFileKind::kPage));
+  store_ = TRY(open(model_->page_shape(StatePart::kPage), PageFileKind::kPage));
   state_store_ = TRY(open(stored_state_shape(*model_), PageFileKind::kState));
   return Ok{};
 }

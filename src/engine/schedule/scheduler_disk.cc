@@ -95,10 +95,9 @@ void Scheduler::plan_resume(Sequence& sequence, LoadRoom& room, Step& step, Plan
 
 // Once all pages are there. Others may be loading some of the window pages.
 void Scheduler::plan_window_loads(Sequence& sequence, int& room, Step& step, PlannedStep& planned) {
+  if (pages_.has_lost_window(sequence.pages)) return end_resume(sequence, false, false);
   const int count = pages_.load_windows(sequence.pages, room, step.pages);
-  if (sequence.pages.resume.has_lost_one) {
-    end_resume(sequence, false, false);
-  } else if (count > 0) {
+  if (count > 0) {
     room -= count;
     add_loads(sequence, 0, step, planned);
     planned.sequences.back().state_loads = count;

@@ -85,15 +85,11 @@ class Model {
   bool has_head() const { return layers_.end == config_.layers; }
   bool has_draft_layer() const { return has_head() && config_.has_draft_layer(); }
 
-  PageShape page_shape() const;
-  // Copy this rank's part of a page of state, in the order of its shape: out after the passes that
-  // computed it, in before the passes that use it.
-  Status read_page(int32_t page, std::span<std::byte> bytes);
-  void write_page(int32_t page, std::span<const std::byte> bytes);
-  // The same for its part of a window page, by that page's number.
-  PageShape window_shape() const;
-  Status read_window(int32_t number, std::span<std::byte> bytes);
-  void write_window(int32_t number, std::span<const std::byte> bytes);
+  PageShape page_shape(StatePart part) const;
+  // Copy this rank's part of a page of state, or of a window page, by its number, in the order of
+  // its shape: out after the passes that computed it, in before the passes that use it.
+  Status read_page(StatePart part, int32_t number, std::span<std::byte> bytes);
+  void write_page(StatePart part, int32_t number, std::span<const std::byte> bytes);
   // The same for its part of a state of the recurrent layers, by the state's number. Without blocks
   // if the rank has no such layers, or no heads of them.
   PageShape recurrent_shape() const;
@@ -157,8 +153,7 @@ class Model {
   // In model_pages.cc.
   template <class Visit>
   void visit_pieces(StatePart part, int32_t number, Visit visit) const;
-  Status read_part(StatePart part, int32_t number, std::span<std::byte> bytes);
-  void write_part(StatePart part, int32_t number, std::span<const std::byte> bytes);
+  bool has_page(StatePart part, int32_t number) const;
   // In model_states.cc.
   template <class Visit>
   void visit_states(int32_t number, Visit visit) const;
@@ -230,9 +225,7 @@ class Model {
   BatchHalf half_of(int begin, int tokens, int streams) const;
   // Whether a part of the layer's state is in window pages; and where the operations on this part
   // find its pages: those of the tokens, and their lists.
-  bool has_window(int layer) const {
-    return limits_.window_pages > 0 && config_.layer(layer).state.reach > 0;
-  }
+  bool has_window(int layer) const { return memory().has_window(layer); }
   struct PagePlaces {
     Slice page;
     Slice list_offsets;

@@ -53,8 +53,17 @@ void Model::visit_pieces(StatePart part, int32_t number, Visit visit) const {
   }
 }
 
-Status Model::read_part(StatePart part, int32_t number, std::span<std::byte> bytes) {
-  LOCKSTEP_CHECK(bytes.size() == part_shape(memory(), part).page_bytes());
+PageShape Model::page_shape(StatePart part) const {
+  return part_shape(memory(), part);
+}
+
+bool Model::has_page(StatePart part, int32_t number) const {
+  return number >= 0 &&
+         number < (part == StatePart::kWindow ? limits_.window_pages : limits_.pages);
+}
+
+Status Model::read_page(StatePart part, int32_t number, std::span<std::byte> bytes) {
+  LOCKSTEP_CHECK(has_page(part, number) && bytes.size() == page_shape(part).page_bytes());
   TRY(device_.wait());
   visit_pieces(part, number, [&](Slice from, size_t piece, size_t rest) {
     device_.read(from, bytes.first(piece));
@@ -65,40 +74,12 @@ Status Model::read_part(StatePart part, int32_t number, std::span<std::byte> byt
   return Ok{};
 }
 
-void Model::write_part(StatePart part, int32_t number, std::span<const std::byte> bytes) {
-  LOCKSTEP_CHECK(bytes.size() == part_shape(memory(), part).page_bytes());
+void Model::write_page(StatePart part, int32_t number, std::span<const std::byte> bytes) {
+  LOCKSTEP_CHECK(has_page(part, number) && bytes.size() == page_shape(part).page_bytes());
   visit_pieces(part, number, [&](Slice to, size_t piece, size_t rest) {
     device_.write(to, bytes.first(piece));
     bytes = bytes.subspan(piece + rest);
   });
-}
-
-PageShape Model::page_shape() const {
-  return part_shape(memory(), StatePart::kPage);
-}
-
-Status Model::read_page(int32_t page, std::span<std::byte> bytes) {
-  LOCKSTEP_CHECK(page >= 0 && page < limits_.pages);
-  return read_part(StatePart::kPage, page, bytes);
-}
-
-void Model::write_page(int32_t page, std::span<const std::byte> bytes) {
-  LOCKSTEP_CHECK(page >= 0 && page < limits_.pages);
-  write_part(StatePart::kPage, page, bytes);
-}
-
-PageShape Model::window_shape() const {
-  return part_shape(memory(), StatePart::kWindow);
-}
-
-Status Model::read_window(int32_t number, std::span<std::byte> bytes) {
-  LOCKSTEP_CHECK(number >= 0 && number < limits_.window_pages);
-  return read_part(StatePart::kWindow, number, bytes);
-}
-
-void Model::write_window(int32_t number, std::span<const std::byte> bytes) {
-  LOCKSTEP_CHECK(number >= 0 && number < limits_.window_pages);
-  write_part(StatePart::kWindow, number, bytes);
 }
 
 }  // namespace lockstep
