@@ -12,9 +12,10 @@ using namespace lockstep;
 
 namespace {
 
-SchedulerLimits model_limits() {
+SchedulerLimits model_limits(int stages = 1) {
   SchedulerLimits limits = kFakeLimits;
   limits.draft_vocab_size = limits.vocab_size;
+  limits.stages = stages;
   return limits;
 }
 
@@ -144,7 +145,8 @@ TEST_CASE("requests that come, share beginnings and are cancelled at any time ke
   const int states = states_needed(kFakeLimits.sequences_max);
   for (const SchedulerLimits& kind :
        {drafting_limits(), drafting_limits(states), drafting_limits(0, 5), model_limits(),
-        pipeline_limits(2), pipeline_limits(4), pipeline_limits(3, states)}) {
+        model_limits(2), model_limits(3), pipeline_limits(2), pipeline_limits(4),
+        pipeline_limits(3, states)}) {
     std::mt19937 random(17);
     const auto below = [&](int end) {
       return static_cast<int>(random() % static_cast<unsigned>(end));
@@ -188,15 +190,18 @@ TEST_CASE("requests that come, share beginnings and are cancelled at any time ke
 
 TEST_CASE("a draft model sees each token once, also those that it guessed right") {
   const GenerateRequest request = request_of(fake_text(100, 5), 600, kRepeatingSeed);
-  FakeEngine engine(model_limits());
-  engine.submit(1, request);
-  CHECK(engine.run() < 200);
-  CHECK(engine.answer(1).tokens == serial(request).tokens);
-  const DraftCounts counts = engine.scheduler.take_draft_counts();
-  CHECK(counts.right > 450);
-  // In passes: all known tokens, less the right guesses but the last one of each step.
-  CHECK(engine.pages.tokens_drafted <=
-        100 + 600 - static_cast<int64_t>(counts.right - counts.steps));
+  for (const int stages : {1, 2, 4}) {
+    CAPTURE(stages);
+    FakeEngine engine(model_limits(stages));
+    engine.submit(1, request);
+    CHECK(engine.run() < 200);
+    CHECK(engine.answer(1).tokens == serial(request).tokens);
+    const DraftCounts counts = engine.scheduler.take_draft_counts();
+    CHECK(counts.right > 450);
+    // In passes: all known tokens, less the right guesses but the last one of each step.
+    CHECK(engine.pages.tokens_drafted <=
+          100 + 600 - static_cast<int64_t>(counts.right - counts.steps));
+  }
 }
 
 TEST_CASE("a draft model goes on from pages that another request left, and not from the disk") {
@@ -204,19 +209,22 @@ TEST_CASE("a draft model goes on from pages that another request left, and not f
   GenerateRequest second = first;
   const FakeAnswer expected = serial(first);
   second.prompt.insert(second.prompt.end(), expected.tokens.begin(), expected.tokens.end());
-  FakeDisk disk;
-  FakeEngine engine(model_limits(), &disk);
-  CHECK(engine.ask(1, first).tokens == expected.tokens);
-  const int64_t before = engine.pages.tokens_drafted;
-  CHECK(engine.ask(2, second).tokens == serial(second).tokens);
-  CHECK(engine.answer(2).cached_tokens >= 384);
-  CHECK(engine.pages.tokens_drafted - before <= 400 + 100 - 384);
-  engine.save();
-  FakeEngine later(model_limits(), &disk);  // its guesses look at all tokens: check_chain()
-  CHECK(later.ask(3, second).tokens == serial(second).tokens);
-  CHECK(later.answer(3).cached_tokens >= 384);
-  CHECK(later.scheduler.take_draft_counts().right > 0);
-  CHECK(later.pages.tokens_drafted >= 400);
+  for (const int stages : {1, 3}) {
+    CAPTURE(stages);
+    FakeDisk disk;
+    FakeEngine engine(model_limits(stages), &disk);
+    CHECK(engine.ask(1, first).tokens == expected.tokens);
+    const int64_t before = engine.pages.tokens_drafted;
+    CHECK(engine.ask(2, second).tokens == serial(second).tokens);
+    CHECK(engine.answer(2).cached_tokens >= 384);
+    CHECK(engine.pages.tokens_drafted - before <= 400 + 100 - 384);
+    engine.save();
+    FakeEngine later(model_limits(stages), &disk);  // its guesses look at all tokens: check_chain()
+    CHECK(later.ask(3, second).tokens == serial(second).tokens);
+    CHECK(later.answer(3).cached_tokens >= 384);
+    CHECK(later.scheduler.take_draft_counts().right > 0);
+    CHECK(later.pages.tokens_drafted >= 400);
+  }
 }
 
 TEST_CASE("a draft model rests while many sequences run, and catches up afterwards") {

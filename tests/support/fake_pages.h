@@ -449,6 +449,7 @@ class FakeEngine {
       : scheduler(limits, disk),
         pages(limits),
         steps_max_(steps_in_flight_max(limits.stages)),
+        is_pipeline_(limits.stages > 1),
         disk_(disk) {}
 
   // False if there is nothing to plan.
@@ -518,14 +519,18 @@ class FakeEngine {
   void compute() {
     outcomes_.push_back(disk_ ? pages.move(step.pages, *disk_) : PageOutcome{});
     if (!disk_) CHECK(step.pages.empty());
-    if (!step.drafts.empty()) pages.draft(step);
-    tokens_.push_back(step.batch.tokens);
+    const bool drafts = !step.drafts.empty();
+    if (drafts) pages.draft(step);
+    if (drafts && is_pipeline_) scheduler.take_guesses(step.batch.tokens);
+    // In a pipeline they do not come back with the choices.
+    is_pipeline_ ? void(tokens_.emplace_back()) : tokens_.push_back(step.batch.tokens);
     choices_.push_back(pages.compute(step));
     next_.push_back(pages.guess_next(step, choices_.back()));
     hidden_.emplace_back(step.batch.hidden_outputs.size(), 1.0f);
   }
 
   int steps_max_;
+  bool is_pipeline_;
   FakeDisk* disk_;
   std::deque<std::vector<SampledToken>> choices_;
   std::deque<std::vector<int32_t>> tokens_;  // of the steps, with guesses

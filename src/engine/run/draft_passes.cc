@@ -210,7 +210,7 @@ Status DraftPasses::keep_block_logits(const ModelOutputs& outputs, const DraftBa
   requests_.assign(1, {.position = pass.batch.positions[row] + 2 + number,
                        .previous_token = previous_[0],
                        .wants_logits = true});
-  const std::span<const SampledToken> rows = TRY(sampler_.choose(outputs.logits, requests_));
+  const std::span<const SampledToken> rows = TRY(sampler_->choose(outputs.logits, requests_));
   for (const SampledToken& each : rows) keep(each.logits);
   return Ok{};
 }
@@ -250,7 +250,7 @@ Status DraftPasses::keep_logits(const ModelOutputs& outputs, const DraftOrders& 
                          .previous_token = batch.tokens[row],
                          .wants_logits = true});
   }
-  const std::span<const SampledToken> rows = TRY(sampler_.choose(outputs.logits, requests_));
+  const std::span<const SampledToken> rows = TRY(sampler_->choose(outputs.logits, requests_));
   for (size_t i = 0; i < rows.size(); ++i) {
     if (orders.guesses[i].count > 0) continue;
     keep(rows[i].logits);

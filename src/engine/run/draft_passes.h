@@ -1,6 +1,7 @@
 // DraftPasses: the part of a step of a draft layer or a draft model, on every rank of a group: its
 // first pass, and one pass more for each further guess; or blocks of guesses. It comes before the
-// batch, in the last stage of a pipeline after the choices. Every rank makes the same guesses: the
+// batch; in a pipeline a draft model's in the first stage, a layer's in the last one, after the
+// choices. Every rank makes the same guesses: the
 // token with the largest logit, whatever the request's options are. The engine's thread uses it.
 #pragma once
 
@@ -19,8 +20,8 @@ namespace lockstep {
 class DraftPasses {
  public:
   // All must outlive it. `draft_model` guesses instead of the model's own layer; null: there is
-  // none.
-  DraftPasses(Model& model, Model* draft_model, Group& group, Sampler& sampler)
+  // none. `sampler`, for a layer's logits, may be null with a draft model.
+  DraftPasses(Model& model, Model* draft_model, Group& group, Sampler* sampler)
       : model_(model), draft_model_(draft_model), group_(group), sampler_(sampler) {
     after_choices_.reserve(model.limits());
     next_.batch.reserve(model.limits());
@@ -70,7 +71,7 @@ class DraftPasses {
   Model& model_;
   Model* draft_model_;
   Group& group_;
-  Sampler& sampler_;
+  Sampler* sampler_;
   DraftBatch next_;                // scratch
   std::vector<size_t> continued_;  // the orders' number of each output of the last pass
   std::vector<int32_t> last_rows_;

@@ -101,6 +101,7 @@ Status ModelEngine::carry_out(StepShape shape, const EventSink& events) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   budget_->observe(shape, took.count());
   if (pipeline_->place().is_last()) return complete(result, events);
+  if (!result.drafted.tokens.empty()) scheduler_->take_guesses(result.drafted.tokens);
   const bool waits = std::any_of(sent_.begin(), sent_.end(),
                                  [](const SentStep& one) { return one.shape.prompt_tokens > 0; });
   sent_.push_back({shape, begin, waits});
@@ -192,7 +193,10 @@ Status ModelEngine::broadcast() {
 Result<StepResult> ModelEngine::compute(const StageWork& work) {
   StepResult result;
   if (!step_.pages.empty()) result.pages = TRY(move_pages(work.pages));
-  if (!step_.drafts.empty()) result.drafted = TRY(make_drafts());
+  if (!step_.drafts.empty()) {
+    result.drafted = TRY(make_drafts());
+    step_.drafts.clear();  // later stages have nothing to do with them
+  }
   const bool has_tokens = step_.batch.token_count() > 0;
   ModelOutputs outputs{};
   if (has_tokens) outputs = TRY(model_->forward(step_.batch, work.hidden));
@@ -200,7 +204,7 @@ Result<StepResult> ModelEngine::compute(const StageWork& work) {
   if (!place.is_last()) {
     encode_work(step_, {outputs.passed_on, result.pages.value_or(PageOutcome{})}, outgoing_);
     TRY(pipeline_->send(outgoing_));
-    return StepResult{};
+    return result;
   }
   if (!step_.orders.empty()) TRY(apply_orders(step_.orders));
   if (has_tokens) result.choices = TRY(sampler_->choose(outputs.logits, step_.requests));

@@ -118,7 +118,7 @@ class ModelEngine final : public Engine {
   // The next step, and the hidden state if an earlier stage has begun it.
   Result<StageWork> receive();
   // One stage's part of step_. The last of several stages sends the result to rank 0 and returns an
-  // empty one, as the others do.
+  // empty one; the first has a draft model's guesses.
   Result<StepResult> compute(const StageWork& work);
   // Makes step_'s guesses for later steps, which overwrites the outputs in the model's memory.
   Status guess_next(StepResult& result);

@@ -77,6 +77,9 @@ Status ModelEngine::load(const EngineOptions& options) {
   TRY(load_model(options, opened, quantising ? quantising : opened.source));
   if (draft) TRY(load_draft_model(options, *draft));
   make_sampler();
+  if (config.has_draft_layer() || draft_model_) {
+    draft_passes_.emplace(*model_, draft_model_.get(), pipeline_->group(), sampler_.get());
+  }
   open_stores(options);
   grammar_maker_ =
       std::make_unique<GrammarMaker>(tokenizer_place(spec.model), [this] { inbox_.wake(); });
@@ -145,11 +148,8 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
 
 Result<std::optional<OpenedModel>> ModelEngine::open_draft_model(const GroupSpec& spec,
                                                                  const ModelConfig& config) {
-  if (spec.draft_model.empty()) return std::optional<OpenedModel>();
-  if (pipeline_->place().stages > 1) {
-    return Error{ErrorCode::kUnsupported,
-                 "a draft model cannot be used in a pipeline: leave --draft-model out, or use one "
-                 "stage"};
+  if (spec.draft_model.empty() || !pipeline_->place().is_first()) {
+    return std::optional<OpenedModel>();
   }
   std::optional<OpenedModel> opened = TRY(open_model(spec.draft_model.string()));
   const ModelOfFiles draft{spec.draft_model, opened->config};
@@ -161,8 +161,9 @@ Result<std::optional<OpenedModel>> ModelEngine::open_draft_model(const GroupSpec
 }
 
 Status ModelEngine::load_draft_model(const EngineOptions& options, const OpenedModel& opened) {
-  draft_model_ = TRY(Model::load(model_options(options, opened.config, opened.source),
-                                 pipeline_->group(), *device_));
+  ModelOptions draft = model_options(options, opened.config, opened.source);
+  if (pipeline_->place().stages > 1) draft.between_layers = [this] { return pipeline_->poll(); };
+  draft_model_ = TRY(Model::load(draft, pipeline_->group(), *device_));
   return Ok{};
 }
 
@@ -225,8 +226,6 @@ void ModelEngine::make_sampler() {
   }
   begins.push_back(model_->config().vocab_size);
   sampler_ = std::make_unique<Sampler>(pipeline_->group(), std::move(begins));
-  if (!model_->config().has_draft_layer() && !draft_model_) return;
-  draft_passes_.emplace(*model_, draft_model_.get(), pipeline_->group(), *sampler_);
 }
 
 Result<std::unique_ptr<Engine>> load_engine(const EngineOptions& options, Group group) {

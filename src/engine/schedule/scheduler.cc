@@ -395,7 +395,7 @@ Status Scheduler::complete(std::span<const SampledToken> choices, std::span<cons
   PlannedStep step = std::move(in_flight_.front());
   in_flight_.erase(in_flight_.begin());
   complete_orders(step, moved);
-  if (!limits_.guesses_at_end()) take_drafted(step, drafted, events);
+  if (limits_.stages == 1) take_drafted(step, drafted, events);
   for (const Planned& planned : step.sequences) {
     if (planned.is_load()) continue;
     Sequence& sequence = *planned.sequence;

@@ -64,8 +64,8 @@ struct SchedulerLimits {
   int window_pages = 0;  // by WindowNeed, for `reach`; 0: there are none
   int reach = 0;
   bool has_draft_layer = false;
-  // Tokens of a draft model, which may be fewer than the model's; 0: there is none. With one stage
-  // and without a draft layer only.
+  // Tokens of a draft model, which may be fewer than the model's; 0: there is none. Without a draft
+  // layer only.
   int draft_vocab_size = 0;
   int layer_guesses = 0;  // in every step; 0: as many as pay
   int draft_block = 0;    // tokens that the layer guesses at once; 0: one after the other
@@ -99,7 +99,8 @@ inline constexpr int kDraftingSequencesMax = 2;
 // Pages that let every running sequence fill its context, so that none ever runs out.
 int pages_needed(const SchedulerLimits& limits);
 
-// The draft layer's part of a step's results. In a pipeline there are only the last ones.
+// The part of a step's results that a draft layer or model made. In a pipeline there are only the
+// last ones.
 struct DraftOutcome {
   std::span<const int32_t> tokens{};             // of the step's batch, with the guesses
   std::span<const std::vector<float>> logits{};  // one row for each output of which they are wanted
@@ -136,6 +137,8 @@ class Scheduler {
   // The shape of the last planned step.
   StepShape shape() const { return shape_; }
   int steps_in_flight() const { return static_cast<int>(in_flight_.size()); }
+  // In a pipeline: takes the guesses of a draft model for the last planned step, from its batch.
+  void take_guesses(std::span<const int32_t> batch);
   // Takes the choices and requested hidden states of the oldest step in flight, and reports the
   // results. kCorrupt if their number is not the one requested. `moved`: the outcome of the step's
   // page orders.
@@ -282,6 +285,7 @@ class Scheduler {
   bool may_guess(const Sequence& sequence) const;
   void plan_draft_pass(Step& step, PlannedStep& planned);
   void take_drafted(const PlannedStep& step, DraftOutcome drafted, const EventSink& events);
+  static void take_guesses(const PlannedStep& step, std::span<const int32_t> batch);
   // Both guess the next tokens of a decoding sequence and return their number: from its text, and
   // from what its request expects. `room`: for guesses in the step.
   int draft(Sequence& sequence) const;

@@ -209,10 +209,19 @@ void Scheduler::take_drafted(const PlannedStep& step, DraftOutcome drafted,
     if (std::none_of(running_.begin(), running_.end(), wants)) continue;
     events({step.draft_rows[i], RequestEvent::Row{drafted.logits[i], true}});
   }
+  take_guesses(step, drafted.tokens);
+}
+
+void Scheduler::take_guesses(std::span<const int32_t> batch) {
+  LOCKSTEP_CHECK(!in_flight_.empty());
+  take_guesses(in_flight_.back(), batch);
+}
+
+void Scheduler::take_guesses(const PlannedStep& step, std::span<const int32_t> batch) {
   for (const Planned& planned : step.sequences) {
     if (!planned.by_layer) continue;
-    const auto made = drafted.tokens.subspan(static_cast<size_t>(planned.first_guess()),
-                                             static_cast<size_t>(planned.drafts));
+    const auto made = batch.subspan(static_cast<size_t>(planned.first_guess()),
+                                    static_cast<size_t>(planned.drafts));
     std::copy(made.begin(), made.end(), planned.sequence->drafts.tokens.begin());
   }
 }
