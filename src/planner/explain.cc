@@ -212,8 +212,8 @@ std::string explain(const ModelFacts& facts, const ClusterFacts& cluster,
   text += fmt::format(" at the whole context ({:.1f} at its beginning). ", choice.short_tok_s);
   if (choice.draft_tok_s > 0) {
     text += fmt::format(
-        "If {:.0f} % of the draft layer's guesses are right, one stream has {:.1f} tok/s there. ",
-        100 * request.draft_right, choice.draft_tok_s);
+        "If {:.0f} % of the draft {}'s guesses are right, one stream has {:.1f} tok/s there. ",
+        100 * request.draft_right, request.draft_model ? "model" : "layer", choice.draft_tok_s);
   }
   text += time_text(choice) + shares_text(cluster, choice) + alternatives_text(cluster, plan) +
           next_text(plan);

@@ -53,8 +53,9 @@ struct GroupPlacer::Attempt {
   std::vector<RankWish> wishes;       // (ranks), within a stage
   std::vector<double> shares;         // (ranks), as passed to the engine
   LinkKind kind = LinkKind::kShm;     // the slowest of all links
-  std::deque<RankLoad> loads;         // (ranks), at stable addresses
+  std::deque<RankLoad> loads;         // (ranks), at stable addresses; then the draft model's
   std::vector<StageView> views;
+  StageView draft_view;
 
   size_t ranks() const { return machines.size() / stages; }
 };
@@ -66,6 +67,7 @@ GroupPlacer::GroupPlacer(const ModelFacts& facts, const ClusterFacts& cluster,
       request_(request),
       counter_(facts),
       kinds_(kinds_of(cluster)) {
+  if (request.draft_model) draft_counter_.emplace(*request.draft_model);
   const double one = 1;
   const auto cut = Cut::make(facts.config, {&one, 1}, {facts.alignment, false});
   LOCKSTEP_CHECK(cut.ok());
@@ -139,6 +141,7 @@ Result<GroupPlan> GroupPlacer::attempt(Attempt& attempt) {
   for (size_t stage = 0; stage < attempt.stages; ++stage) {
     TRY(place_stage(attempt, stage, layers[stage], plan));
   }
+  if (request_.draft_model) TRY(place_draft_model(attempt, plan));
   for (const PlacedGroup::Rank& rank : plan.group.ranks) {
     const uint64_t has = cluster_.machines[rank.machine].memory_bytes;
     if (rank.memory.total() <= has) continue;
@@ -170,35 +173,57 @@ std::vector<double> GroupPlacer::shares_of(const Attempt& attempt) const {
   return shares;
 }
 
+Result<Cut> GroupPlacer::cut_of(const ModelFacts& facts, const Attempt& attempt, size_t stage,
+                                StageView& view) const {
+  const size_t ranks = attempt.ranks();
+  const std::span<const double> shares(attempt.shares.data() + stage * ranks, ranks);
+  view.cuts_latents = cuts_latents(LatentCut::kAuto, {.layer_bytes = facts.latent_layer_bytes,
+                                                      .rows = facts.config.latent.rows(),
+                                                      .ranks = static_cast<int>(ranks),
+                                                      .link = attempt.kind});
+  view.class_layers.assign(facts.classes.size(), 0);
+  for (int layer = view.layers.begin; layer < view.layers.end; ++layer) {
+    ++view.class_layers[facts.class_of[static_cast<size_t>(layer)]];
+  }
+  for (size_t i = 0; i < ranks; ++i) {
+    view.machines.push_back(&cluster_.machines[attempt.machines[stage * ranks + i]]);
+  }
+  return Cut::make(facts.config, shares, {facts.alignment, view.cuts_latents});
+}
+
 Status GroupPlacer::place_stage(Attempt& attempt, size_t stage, Range layers, GroupPlan& plan) {
-  const size_t ranks = attempt.ranks(), first = stage * ranks;
-  const std::span<const double> shares(attempt.shares.data() + first, ranks);
-  const bool cuts = cuts_latents(LatentCut::kAuto, {.layer_bytes = facts_.latent_layer_bytes,
-                                                    .rows = facts_.config.latent.rows(),
-                                                    .ranks = static_cast<int>(ranks),
-                                                    .link = attempt.kind});
-  const Cut cut = TRY(Cut::make(facts_.config, shares, {facts_.alignment, cuts}));
+  const size_t first = stage * attempt.ranks();
   StageView& view = attempt.views.emplace_back();
   view.layers = layers;
-  view.cuts_latents = cuts;
-  view.class_layers.assign(facts_.classes.size(), 0);
-  for (int layer = layers.begin; layer < layers.end; ++layer) {
-    ++view.class_layers[facts_.class_of[static_cast<size_t>(layer)]];
-  }
+  const Cut cut = TRY(cut_of(facts_, attempt, stage, view));
   LoadLimits limits = request_.limits;
   limits.streams = attempt.streams;
-  for (size_t i = 0; i < ranks; ++i) {
+  for (size_t i = 0; i < attempt.ranks(); ++i) {
     const auto in_stage = static_cast<int>(i);
     const RankLoad& load = attempt.loads.emplace_back(TRY(counter_.count(cut, in_stage)));
     view.loads.push_back(&load);
-    view.machines.push_back(&cluster_.machines[attempt.machines[first + i]]);
     const RankMemory memory = TRY(rank_memory(facts_, cut, in_stage, load, layers, limits));
     plan.group.ranks[first + i] = {
         .machine = attempt.machines[first + i],
-        .share = shares[i],
+        .share = attempt.shares[first + i],
         .layers = layers,
         .subtrees = std::max(load.mixer_subtrees, load.feed_forward_subtrees),
         .memory = memory};
+  }
+  return Ok{};
+}
+
+Status GroupPlacer::place_draft_model(Attempt& attempt, GroupPlan& plan) {
+  const ModelFacts& facts = *request_.draft_model;
+  attempt.draft_view = {.layers = {0, facts.config.layers}};
+  const Cut cut = TRY(cut_of(facts, attempt, 0, attempt.draft_view));
+  LoadLimits limits = request_.limits;
+  limits.streams = attempt.streams;
+  for (size_t i = 0; i < attempt.ranks(); ++i) {
+    const auto rank = static_cast<int>(i);
+    const RankLoad& load = attempt.loads.emplace_back(TRY(draft_counter_->count(cut, rank)));
+    attempt.draft_view.loads.push_back(&load);
+    plan.group.ranks[i].memory.add(TRY(draft_model_memory(facts, cut, rank, load, limits)));
   }
   return Ok{};
 }
@@ -241,10 +266,18 @@ void GroupPlacer::predict(const Attempt& attempt, GroupPlan& plan) const {
   plan.decode_tok_s = 1e6 / plan.token.total();
   plan.short_tok_s = 1e6 / token_time(view, {1, 1}).total();
   plan.total_tok_s = tokens_per_s(view, {attempt.streams, context});
-  plan.draft_tok_s = drafted_tokens_per_s(view, context, request_.draft_right);
+  plan.draft_tok_s = drafted_tok_s(attempt, view);
   plan.first_token_s =
       prompt_us(view, request_.prompt_tokens, request_.limits.batch_tokens_max) / 1e6;
   plan.joule_per_token = joule_per_token(view, {attempt.streams, context});
+}
+
+double GroupPlacer::drafted_tok_s(const Attempt& attempt, const GroupView& view) const {
+  const int context = request_.limits.context;
+  if (!request_.draft_model) return drafted_tokens_per_s(view, context, request_.draft_right);
+  GroupView draft{*request_.draft_model, {attempt.draft_view}, request_.limits.kv};
+  draft.stages[0].link = view.stages[0].link;
+  return drafted_tokens_per_s(view, draft, context, request_.draft_right);
 }
 
 }  // namespace lockstep

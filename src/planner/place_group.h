@@ -24,7 +24,9 @@ struct PlanRequest {
   LoadLimits limits;
   int prompt_tokens = 512;           // for which the time to the first token is predicted
   bool is_one_group = false;         // no replicas
-  double draft_right = kDraftRight;  // of the draft layer's guesses
+  double draft_right = kDraftRight;  // of the guesses of the draft layer or the draft model
+  // Guesses in the place of the layer, in each group; null: none.
+  const ModelFacts* draft_model = nullptr;
 };
 
 struct GroupPlan {
@@ -36,7 +38,7 @@ struct GroupPlan {
   double decode_tok_s = 0;     // of one stream at the whole context
   double short_tok_s = 0;      // of one stream at its beginning
   double total_tok_s = 0;      // of all streams together, at the whole context
-  double draft_tok_s = 0;      // of one stream there, with guesses of the draft layer; 0: none
+  double draft_tok_s = 0;      // of one stream there, with guesses; 0: nothing guesses
   double first_token_s = 0;    // 0: not known
   double joule_per_token = 0;  // 0: not known
 };
@@ -60,14 +62,20 @@ class GroupPlacer {
   Result<GroupPlan> attempt(Attempt& attempt);
   std::vector<double> shares_of(const Attempt& attempt) const;
   Status place_stage(Attempt& attempt, size_t stage, Range layers, GroupPlan& plan);
+  // The draft model, which is cut over the ranks of the first stage.
+  Status place_draft_model(Attempt& attempt, GroupPlan& plan);
+  Result<Cut> cut_of(const ModelFacts& facts, const Attempt& attempt, size_t stage,
+                     StageView& view) const;
   void limit_shares(const GroupPlan& plan, Attempt& attempt) const;
   void predict(const Attempt& attempt, GroupPlan& plan) const;
+  double drafted_tok_s(const Attempt& attempt, const GroupView& view) const;
 
   const ModelFacts& facts_;
   const ClusterFacts& cluster_;
   const PlanRequest& request_;
   RankCounter counter_;
-  std::vector<size_t> kinds_;         // (machines): the first identical machine
+  std::optional<RankCounter> draft_counter_;  // of the draft model
+  std::vector<size_t> kinds_;                 // (machines): the first identical machine
   std::optional<LeafDealer> dealer_;  // of the dimension that determines the rounding of shares
   double whole_bytes_ = 0;            // of the model on one rank
   std::map<Key, std::optional<GroupPlan>> known_;

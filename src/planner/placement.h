@@ -33,6 +33,14 @@ struct RankMemory {
   uint64_t total() const {
     return packed_bytes + vector_bytes + state_bytes + buffer_bytes + process_bytes;
   }
+  void add(const RankMemory& other) {
+    weight_bytes += other.weight_bytes;
+    packed_bytes += other.packed_bytes;
+    vector_bytes += other.vector_bytes;
+    state_bytes += other.state_bytes;
+    buffer_bytes += other.buffer_bytes;
+    process_bytes += other.process_bytes;
+  }
 };
 
 // Ranks that share one copy of the model, in stages of equal size.

@@ -19,7 +19,7 @@ struct PlannedPlacement {
   double decode_tok_s = 0;     // of one stream at the whole context
   double short_tok_s = 0;      // of one stream at its beginning
   double total_tok_s = 0;      // of all streams together, at the whole context
-  double draft_tok_s = 0;      // of one stream there, with guesses of the draft layer; 0: none
+  double draft_tok_s = 0;      // of one stream there, with guesses; 0: nothing guesses
   double first_token_s = 0;    // 0: not known
   double joule_per_token = 0;  // 0: not known
   double price_usd = 0;        // of its machines; 0: not known

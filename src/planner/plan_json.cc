@@ -78,6 +78,7 @@ Json plan_json(const PlanSubject& subject, const ClusterFacts& cluster, const Mo
       {"kv", kv_kind_name(request.limits.kv)},
       {"prompt_tokens", request.prompt_tokens},
       {"draft_right", request.draft_right},
+      {"draft_model", subject.draft_model.empty() ? Json() : Json(subject.draft_model)},
       {"choice", plan.fitting.empty() ? Json() : placement_json(cluster, plan.fitting.front())},
       {"explanation", plan.explanation},
       {"placements", std::move(placements)},

@@ -10,7 +10,8 @@ namespace lockstep {
 
 struct PlanSubject {
   std::string model;
-  std::string format;  // of a shape's weights; empty for a checkpoint
+  std::string draft_model;  // empty: none
+  std::string format;       // of a shape's weights; empty for a checkpoint
   PlanRequest request;
 };
 

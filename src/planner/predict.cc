@@ -223,6 +223,29 @@ double cycle_us(const GroupView& group, const DecodeStep& step) {
   return std::max(token_time(group, micro).total(), rounds * slowest);
 }
 
+// The next tokens of one sequence.
+Fed fed_of_one(int tokens, int positions) {
+  return {.tokens = tokens,
+          .outputs = tokens,
+          .state_reads = 1,
+          .positions = static_cast<double>(positions)};
+}
+
+// The best over the number of guesses, which take `drafting_us(guesses)`.
+template <class DraftingUs>
+double best_drafted(const GroupView& group, int positions, double right, int most,
+                    DraftingUs drafting_us) {
+  double best = 0;
+  for (int guesses = 0; guesses <= most; ++guesses) {
+    double step_us = drafting_us(guesses);
+    for (const StageView& stage : group.stages) {
+      step_us += fed_stage_time(group, stage, fed_of_one(1 + guesses, positions)).total();
+    }
+    best = std::max(best, 1e6 * expected_tokens(guesses, right) / step_us);
+  }
+  return best;
+}
+
 }  // namespace
 
 void StepTime::add(const StepTime& other) {
@@ -259,28 +282,26 @@ double drafted_tokens_per_s(const GroupView& group, int positions, double right)
   for (int i = layer.layers.begin; i < layer.layers.end; ++i) {
     ++layer.class_layers[group.facts.class_of[static_cast<size_t>(i)]];
   }
-  const auto fed = [&](int tokens) {
-    return Fed{.tokens = tokens,
-               .outputs = tokens,
-               .state_reads = 1,
-               .positions = static_cast<double>(positions)};
+  const auto layer_us = [&](int tokens) {
+    return layers_time(group, layer, fed_of_one(tokens, positions)).total();
   };
-  const auto model_us = [&](int tokens) {
-    StepTime all;
-    for (const StageView& stage : group.stages) all.add(fed_stage_time(group, stage, fed(tokens)));
-    return all.total();
-  };
-  const auto layer_us = [&](int tokens) { return layers_time(group, layer, fed(tokens)).total(); };
   const int block = config.draft_block ? config.draft_block->size : 0;
-  const int most = block > 0 ? std::min(block, kLayerGuessesMax) : kLayerGuessesMax;
-  double best = 0;
-  for (int guesses = 0; guesses <= most; ++guesses) {
-    const double passes = std::max(1, guesses);  // also without guesses it sees each token
-    const double drafting = block > 0 ? layer_us(block) : passes * layer_us(1);
-    const double step_us = model_us(1 + guesses) + drafting;
-    best = std::max(best, 1e6 * expected_tokens(guesses, right) / step_us);
+  if (block > 0) {
+    const double block_us = layer_us(block);
+    return best_drafted(group, positions, right, std::min(block, kLayerGuessesMax),
+                        [&](int) { return block_us; });
   }
-  return best;
+  const double pass_us = layer_us(1);
+  // Also without guesses it sees each token.
+  return best_drafted(group, positions, right, kLayerGuessesMax,
+                      [&](int guesses) { return std::max(1, guesses) * pass_us; });
+}
+
+double drafted_tokens_per_s(const GroupView& group, const GroupView& draft, int positions,
+                            double right) {
+  const double pass_us = token_time(draft, {1, positions}).total();
+  return best_drafted(group, positions, right, kLayerGuessesMax,
+                      [&](int guesses) { return guesses * pass_us; });
 }
 
 double prompt_us(const GroupView& group, int prompt_tokens, int batch_tokens_max) {

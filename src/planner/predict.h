@@ -62,6 +62,9 @@ double tokens_per_s(const GroupView& group, const DecodeStep& step);
 // most; 0: there is none. `right`: the share of guesses that are right, of those whose predecessors
 // were.
 double drafted_tokens_per_s(const GroupView& group, int positions, double right);
+// The same with the guesses of another model, which is `draft`.
+double drafted_tokens_per_s(const GroupView& group, const GroupView& draft, int positions,
+                            double right);
 
 // The time of one sequence's prompt until its first token; 0 if a machine's arithmetic speed is not
 // known.

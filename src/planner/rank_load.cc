@@ -29,6 +29,47 @@ void touch(const StoredWeight& stored, uint64_t elements, LayerLoad& load) {
   }
 }
 
+ModelMemory model_memory(const ModelFacts& facts, const Cut& cut, int rank, Range layers,
+                         const LoadLimits& limits) {
+  const auto pages =
+      static_cast<size_t>(limits.streams) * static_cast<size_t>(pages_for(limits.context));
+  return {.config = facts.config,
+          .cut = cut,
+          .rank = rank,
+          .layers = layers,
+          .tokens_max = static_cast<size_t>(std::max(limits.batch_tokens_max, limits.streams)),
+          .pages = pages,
+          .kv = limits.kv,
+          .page_list_entries_max = pages,
+          .states = static_cast<size_t>(states_needed(limits.streams))};
+}
+
+// Weights, state and activations.
+Result<RankMemory> planned_memory(const ModelMemory& model, const ModelFacts& facts,
+                                  const RankLoad& load) {
+  RankMemory memory;
+  const auto add = [&](const LayerLoad& part) {
+    memory.weight_bytes += part.weight_bytes;
+    memory.packed_bytes += part.packed_bytes;
+    memory.vector_bytes += part.vector_bytes;
+  };
+  const Range layers = model.layers;
+  // A pipeline leaves out layers that guess blocks: they are counted all the same.
+  for (int layer = layers.begin; layer < facts.config.end_with_draft(layers.end); ++layer) {
+    add(load.classes[facts.class_of[static_cast<size_t>(layer)]]);
+  }
+  for (size_t i = 0; i < facts.shared.size(); ++i) {
+    if (is_loaded(facts.shared[i].weight, facts.config, layers)) add(load.shared[i]);
+  }
+  CountingDevice device;
+  const StateBuffer state = TRY(allocate_state(model, device));
+  const RecurrentBuffer recurrent = TRY(allocate_recurrent(model, device));
+  memory.state_bytes = state.bytes + recurrent.bytes;
+  TRY(allocate_buffers(model, device));
+  memory.buffer_bytes = device.allocated_bytes() - memory.state_bytes;
+  return memory;
+}
+
 }  // namespace
 
 Status RankCounter::add(const StoredWeight& weight, const Cut& cut, int rank, LayerLoad& load) {
@@ -75,44 +116,18 @@ Result<RankLoad> RankCounter::count(const Cut& cut, int rank) {
 
 Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank,
                                const RankLoad& load, Range layers, const LoadLimits& limits) {
-  const auto pages =
-      static_cast<size_t>(limits.streams) * static_cast<size_t>(pages_for(limits.context));
-  const ModelMemory model{
-      .config = facts.config,
-      .cut = cut,
-      .rank = rank,
-      .layers = layers,
-      .tokens_max = static_cast<size_t>(std::max(limits.batch_tokens_max, limits.streams)),
-      .pages = pages,
-      .window_pages = static_cast<size_t>(
-          window_pages_needed({.reach = facts.config.reach(),
-                               .sequences = limits.streams,
-                               .tokens_max = std::max(limits.batch_tokens_max, limits.streams),
-                               .pages = static_cast<int>(pages)})),
-      .kv = limits.kv,
-      .page_list_entries_max = pages,
-      .states = static_cast<size_t>(states_needed(limits.streams))};
-  RankMemory memory{.process_bytes = kProcessBytes};
+  ModelMemory model = model_memory(facts, cut, rank, layers, limits);
+  model.window_pages =
+      static_cast<size_t>(window_pages_needed({.reach = facts.config.reach(),
+                                               .sequences = limits.streams,
+                                               .tokens_max = static_cast<int>(model.tokens_max),
+                                               .pages = static_cast<int>(model.pages)}));
+  RankMemory memory = TRY(planned_memory(model, facts, load));
+  memory.process_bytes = kProcessBytes;
   // The ranks that choose tokens, and the leader, which checks constraints first.
   if (model.has_head() || (layers.begin == 0 && rank == 0)) {
     memory.process_bytes += kGrammarBytesOfToken * static_cast<uint64_t>(facts.config.vocab_size);
   }
-  const auto add = [&](const LayerLoad& part) {
-    memory.weight_bytes += part.weight_bytes;
-    memory.packed_bytes += part.packed_bytes;
-    memory.vector_bytes += part.vector_bytes;
-  };
-  // A pipeline leaves out layers that guess blocks: they are counted all the same.
-  for (int layer = layers.begin; layer < facts.config.end_with_draft(layers.end); ++layer) {
-    add(load.classes[facts.class_of[static_cast<size_t>(layer)]]);
-  }
-  for (size_t i = 0; i < facts.shared.size(); ++i) {
-    if (is_loaded(facts.shared[i].weight, facts.config, layers)) add(load.shared[i]);
-  }
-  CountingDevice device;
-  const StateBuffer state = TRY(allocate_state(model, device));
-  const RecurrentBuffer recurrent = TRY(allocate_recurrent(model, device));
-  memory.state_bytes = state.bytes + recurrent.bytes;
   // Each node decides for itself whether state goes to disk: memory for it is planned everywhere.
   const PageShape page = part_shape(model, StatePart::kPage);
   const PageShape outside = model.window_pages > 0
@@ -120,9 +135,13 @@ Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank
                                 : recurrent_shape(facts.config, cut, rank, layers);
   memory.process_bytes +=
       page_staging_bytes(page.page_bytes()) + state_staging_bytes(outside.page_bytes());
-  TRY(allocate_buffers(model, device));
-  memory.buffer_bytes = device.allocated_bytes() - memory.state_bytes;
   return memory;
+}
+
+Result<RankMemory> draft_model_memory(const ModelFacts& facts, const Cut& cut, int rank,
+                                      const RankLoad& load, const LoadLimits& limits) {
+  return planned_memory(model_memory(facts, cut, rank, {0, facts.config.layers}, limits), facts,
+                        load);
 }
 
 }  // namespace lockstep

@@ -77,5 +77,8 @@ inline constexpr uint64_t kGrammarBytesOfToken = 768;
 // For a rank with these layers.
 Result<RankMemory> rank_memory(const ModelFacts& facts, const Cut& cut, int rank,
                                const RankLoad& load, Range layers, const LoadLimits& limits);
+// For a whole draft model, in the process of a rank: it keeps all pages (GroupSpec::draft_model).
+Result<RankMemory> draft_model_memory(const ModelFacts& facts, const Cut& cut, int rank,
+                                      const RankLoad& load, const LoadLimits& limits);
 
 }  // namespace lockstep

@@ -73,9 +73,57 @@ ClusterFacts cluster_of_rates(std::initializer_list<double> rates) {
   return cluster;
 }
 
-// Loads a rank as the engine does, and compares.
-void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedGroup& group,
-                size_t index, const LoadLimits& limits) {
+struct PlannedModel {
+  OpenedModel model;
+  ModelFacts facts;
+
+  explicit PlannedModel(const std::string& name, bool has_draft_layer = false) {
+    auto opened = open_model(name);
+    REQUIRE_MESSAGE(opened.ok(), opened.error().message);
+    model = std::move(opened.value());
+    if (has_draft_layer) use_draft_layer(model);
+    REQUIRE(model.config.has_draft_layer() == has_draft_layer);
+    auto known = model_facts(model);
+    REQUIRE_MESSAGE(known.ok(), known.error().message);
+    facts = std::move(known.value());
+  }
+};
+
+// The state is pages and window pages.
+void check_state(const ModelOptions& options, const Model& loaded, int rank) {
+  CountingDevice counting;
+  const auto pages = static_cast<size_t>(options.pages);
+  const auto windows = static_cast<size_t>(options.window_pages);
+  const auto state = allocate_state({.config = options.config,
+                                     .cut = loaded.cut(),
+                                     .rank = rank,
+                                     .layers = options.layers.value(),
+                                     .pages = pages,
+                                     .window_pages = windows,
+                                     .kv = options.kv},
+                                    counting);
+  REQUIRE(state.ok());
+  CHECK(state.value().bytes ==
+        state.value().page_bytes * pages + state.value().window_bytes * windows);
+}
+
+// In the process of a rank with these options.
+std::unique_ptr<Model> load_draft_model(ModelOptions options, const PlannedModel& draft,
+                                        Group& group, Device& device) {
+  options.config = draft.model.config;
+  options.source = draft.model.source;
+  options.layers = {0, draft.model.config.layers};
+  options.window_pages = options.states = 0;
+  auto loaded = Model::load(options, group, device);
+  REQUIRE_MESSAGE(loaded.ok(), loaded.error().message);
+  return std::move(loaded.value());
+}
+
+// Loads a rank as the engine does, and compares. `draft`: guesses for it; null: none.
+void check_rank(const PlannedModel& planned_model, const PlannedModel* draft,
+                const PlacedGroup& group, size_t index, const LoadLimits& limits) {
+  const OpenedModel& model = planned_model.model;
+  const ModelFacts& facts = planned_model.facts;
   std::vector<double> shares;
   for (const PlacedGroup::Rank& rank : group.ranks) shares.push_back(rank.share);
   const size_t ranks = shares.size() / static_cast<size_t>(group.stages);
@@ -96,39 +144,36 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
                                            .pages = pages});
   Group unformed({.rank = rank, .links = unformed_links(rank, static_cast<int>(ranks))});
   WatchedDevice device;
-  const auto loaded = Model::load({.config = model.config,
-                                   .source = model.source,
-                                   .shares = {first, first + static_cast<std::ptrdiff_t>(ranks)},
-                                   .layers = layers[stage],
-                                   .tokens_max = tokens_max,
-                                   .pages = pages,
-                                   .window_pages = windows,
-                                   .states = states_needed(limits.streams),
-                                   .kv = limits.kv,
-                                   .page_list_entries_max = pages,
-                                   .link = kLink.kind},
-                                  unformed, device);
+  ModelOptions options{.config = model.config,
+                       .source = model.source,
+                       .shares = {first, first + static_cast<std::ptrdiff_t>(ranks)},
+                       .layers = layers[stage],
+                       .tokens_max = tokens_max,
+                       .pages = pages,
+                       .window_pages = windows,
+                       .states = states_needed(limits.streams),
+                       .kv = limits.kv,
+                       .page_list_entries_max = pages,
+                       .link = kLink.kind};
+  const auto loaded = Model::load(options, unformed, device);
   REQUIRE_MESSAGE(loaded.ok(), loaded.error().message);
+  uint64_t weight_bytes = loaded.value()->weights().weight_bytes;
+  uint64_t state_bytes = loaded.value()->state_bytes();
+  std::unique_ptr<Model> guesses;
+  if (draft != nullptr && stage == 0) {
+    guesses = load_draft_model(options, *draft, unformed, device);
+    weight_bytes += guesses->weights().weight_bytes;
+    state_bytes += guesses->state_bytes();
+  }
   const PlacedGroup::Rank& planned = group.ranks[index];
   CHECK(planned.layers.begin == layers[stage].begin);
   CHECK(planned.layers.end == layers[stage].end);
-  CHECK(planned.memory.weight_bytes == loaded.value()->weights().weight_bytes);
-  CHECK(planned.memory.state_bytes == loaded.value()->state_bytes());
+  CHECK(planned.memory.weight_bytes == weight_bytes);
+  CHECK(planned.memory.state_bytes == state_bytes);
   CHECK(planned.memory.packed_bytes == device.packed());
   CHECK(planned.memory.vector_bytes + planned.memory.state_bytes + planned.memory.buffer_bytes ==
         device.allocated());
-  CountingDevice counting;
-  const auto state = allocate_state({.config = model.config,
-                                     .cut = loaded.value()->cut(),
-                                     .rank = rank,
-                                     .layers = layers[stage],
-                                     .pages = static_cast<size_t>(pages),
-                                     .window_pages = static_cast<size_t>(windows),
-                                     .kv = limits.kv},
-                                    counting);
-  REQUIRE(state.ok());
-  CHECK(state.value().bytes == state.value().page_bytes * static_cast<uint64_t>(pages) +
-                                   state.value().window_bytes * static_cast<uint64_t>(windows));
+  check_state(options, *loaded.value(), rank);
   const bool makes_grammars = index == 0 || layers[stage].end == model.config.layers;
   const uint64_t grammar_bytes =
       makes_grammars ? kGrammarBytesOfToken * static_cast<uint64_t>(model.config.vocab_size) : 0;
@@ -142,15 +187,11 @@ void check_rank(const OpenedModel& model, const ModelFacts& facts, const PlacedG
 }
 
 // Every placement that the planner proposes, with its proposed shares.
-int check_all(const std::string& name, std::initializer_list<double> rates, LoadLimits limits,
-              bool has_draft_layer = false) {
-  auto model = open_model(name);
-  REQUIRE_MESSAGE(model.ok(), model.error().message);
-  if (has_draft_layer) use_draft_layer(model.value());
-  REQUIRE(model.value().config.has_draft_layer() == has_draft_layer);
-  const auto facts = model_facts(model.value());
-  REQUIRE_MESSAGE(facts.ok(), facts.error().message);
-  const auto plan = plan_model(facts.value(), cluster_of_rates(rates), {.limits = limits});
+int check_all(const PlannedModel& model, const PlannedModel* draft,
+              std::initializer_list<double> rates, LoadLimits limits) {
+  const auto plan =
+      plan_model(model.facts, cluster_of_rates(rates),
+                 {.limits = limits, .draft_model = draft == nullptr ? nullptr : &draft->facts});
   REQUIRE_MESSAGE(plan.ok(), plan.error().message);
   int ranks = 0;
   for (const PlannedPlacement& placement : plan.value().fitting) {
@@ -163,12 +204,17 @@ int check_all(const std::string& name, std::initializer_list<double> rates, Load
           const auto groups = static_cast<int>(placement.placement.groups.size());
           own.streams = (limits.streams + groups - 1) / groups;
         }
-        check_rank(model.value(), facts.value(), group, i, own);
+        check_rank(model, draft, group, i, own);
         ++ranks;
       }
     }
   }
   return ranks;
+}
+
+int check_all(const std::string& name, std::initializer_list<double> rates, LoadLimits limits,
+              bool has_draft_layer = false) {
+  return check_all(PlannedModel(name, has_draft_layer), nullptr, rates, limits);
 }
 
 }  // namespace
@@ -192,6 +238,22 @@ TEST_CASE("planned memory equals a model's allocations with its draft layer") {
   for (const std::string& name : names) {
     CAPTURE(name);
     CHECK(check_all(golden_folder(name), {3, 1}, {.context = 100, .streams = 2}, true) >= 5);
+  }
+}
+
+TEST_CASE("planned memory equals the allocations of a model and its draft model") {
+  struct Pair {
+    const char* model;
+    const char* draft;
+  };
+  // Latent attention, windows, and another number of heads.
+  for (const Pair& pair :
+       {Pair{"qwen35-bf16", "glm47flash-bf16"}, Pair{"llama3-q4-g64", "gptoss-mxfp4"},
+        Pair{"deepseekv4-bf16", "gemma4-e-bf16"}}) {
+    CAPTURE(pair.model);
+    const PlannedModel model(golden_folder(pair.model)), draft(golden_folder(pair.draft));
+    CHECK(check_all(model, &draft, {3, 1}, {.context = 100, .streams = 2}) >= 5);
+    CHECK(check_all(model, &draft, {5, 3, 2, 2}, {.context = 64, .streams = 1}) > 8);
   }
 }
 

@@ -416,6 +416,42 @@ TEST_CASE("a draft layer makes more tokens in a step the more of its guesses are
   CHECK(without.explanation.find("guesses") == std::string::npos);
 }
 
+TEST_CASE("a draft model takes memory in the first stage, and makes more tokens in a step") {
+  const ModelFacts facts = facts_of("qwen3-32b", "mlx4"), draft = facts_of("qwen3-0.6b", "mlx4");
+  const ClusterFacts cluster = cluster_of_machines({2, profile("mac-studio-m3-ultra")}, "tb5-rdma");
+  const auto planned = [&](const ModelFacts* by, double right) {
+    auto plan = plan_model(facts, cluster,
+                           {.limits = {.context = 4096}, .draft_right = right, .draft_model = by});
+    REQUIRE(plan.ok());
+    return std::move(plan.value());
+  };
+  const ModelPlan alone = planned(nullptr, 0.6), none = planned(&draft, 0),
+                  some = planned(&draft, 0.6), all = planned(&draft, 1);
+  CHECK(alone.fitting.front().draft_tok_s == 0);
+  CHECK(some.explanation.find("If 60 % of the draft model's guesses are right") !=
+        std::string::npos);
+  for (const PlacementKind kind : {PlacementKind::kTensor, PlacementKind::kPipeline}) {
+    CAPTURE(placement_kind_name(kind));
+    const PlannedPlacement usual = find_kind(alone.fitting, kind, 2);
+    // Without right guesses it makes none, which costs nothing.
+    CHECK(find_kind(none.fitting, kind, 2).draft_tok_s == usual.decode_tok_s);
+    const double gain = find_kind(some.fitting, kind, 2).draft_tok_s / usual.decode_tok_s;
+    CHECK(gain > 1.2);
+    CHECK(find_kind(all.fitting, kind, 2).draft_tok_s / usual.decode_tok_s > gain);
+    CHECK(find_kind(some.fitting, kind, 2).decode_tok_s == usual.decode_tok_s);
+    const auto& with = find_kind(some.fitting, kind, 2).placement.groups[0].ranks;
+    const auto& without = usual.placement.groups[0].ranks;
+    const auto added = [&](size_t rank) {
+      return with[rank].memory.packed_bytes - without[rank].memory.packed_bytes;
+    };
+    const bool is_pipeline = kind == PlacementKind::kPipeline;
+    CHECK((added(1) == 0) == is_pipeline);
+    // Each rank of a stage has the whole embedding of its own share of rows.
+    CHECK(added(0) + added(1) > 300'000'000);
+    CHECK(added(0) + added(1) < 400'000'000);
+  }
+}
+
 TEST_CASE("twice the machines, up to sixteen, take a few times the work to plan") {
   constexpr double kGrowthMax = 16;  // as the fourth power; all sets of machines would be 2^8
   const ClusterFacts eight = unequal_cluster(8), sixteen = unequal_cluster(16);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/files/mapped_file.h"
@@ -15,6 +16,7 @@
 #include "cli/text/output.h"
 #include "cli/text/plan_text.h"
 #include "device/open/read_probe.h"
+#include "engine/run/draft_model.h"
 #include "model/load/open_model.h"
 #include "model/load/shape_model.h"
 #include "planner/cluster_file.h"
@@ -27,6 +29,7 @@ constexpr size_t kFileBytesMax = size_t{8} << 20;
 
 struct PlanCommandFlags {
   std::string model;
+  std::string draft_model;
   std::string cluster;
   std::string check;
   ShapeFlags shape;
@@ -62,26 +65,62 @@ Result<ClusterFacts> read_cluster(const PlanCommandFlags& flags) {
   return Error{cluster.error().code, fmt::format("{}: {}", flags.cluster, cluster.error().message)};
 }
 
-// A checkpoint as stored; a shape, and any model with --bits or --format, as random weights.
-Result<OpenedModel> open_subject(const PlanCommandFlags& flags, PlanSubject& subject) {
-  const std::string model = TRY(find_model(flags.model));
+// A checkpoint as stored, a shape as random weights.
+struct Source {
+  std::string name;  // as given
+  std::string path;
+  std::string format;  // empty: as stored
+};
+
+// `is_reformatted`: files too are planned as a shape with the flags' bits or format.
+Result<Source> find_source(const PlanCommandFlags& flags, const std::string& name,
+                           bool is_reformatted) {
+  Source source{.name = name};
+  source.path = TRY(find_model(name));
   std::error_code ignored;
-  const bool is_file = std::filesystem::exists(model, ignored);
-  const bool is_reformatted = flags.shape.bits != 0 || !flags.shape.format.empty();
-  if (is_shape_model(model) || (is_file && !is_reformatted)) return open_with_draft_layer(model);
+  const bool is_file = std::filesystem::exists(source.path, ignored);
+  if (is_shape_model(source.path) || (is_file && !is_reformatted)) return source;
   ShapeFlags shape = flags.shape;
-  shape.shape = model;
-  subject.format = TRY(format_of(shape));
-  return open_with_draft_layer(shape_model_text({.shape = model, .format = subject.format}));
+  shape.shape = source.path;
+  source.format = TRY(format_of(shape));
+  source.path = shape_model_text({.shape = source.path, .format = source.format});
+  return source;
+}
+
+// The model that guesses in the place of the draft layer, refused for the reasons for which an
+// engine would refuse it.
+Result<ModelFacts> open_draft_model(const PlanCommandFlags& flags, const Source& planned,
+                                    const ModelConfig& config, int context) {
+  const Source draft = TRY(find_source(flags, flags.draft_model, false));
+  const OpenedModel opened = TRY(open_model(draft.path));
+  // Shapes have no tokenizers, and are best called by their names.
+  const auto path_of = [](const Source& source) {
+    return std::filesystem::path(is_shape_model(source.path) ? source.name : source.path);
+  };
+  const std::filesystem::path own = path_of(planned), other = path_of(draft);
+  TRY(check_draft_model({other, opened.config}, context));
+  TRY(check_draft_tokens({own, config}, {other, opened.config}));
+  return model_facts(opened);
 }
 
 Status run_plan(const PlanCommandFlags& flags) {
-  PlanSubject subject{.model = flags.model, .request = flags.request};
-  const OpenedModel model = TRY(open_subject(flags, subject));
+  PlanSubject subject{
+      .model = flags.model, .draft_model = flags.draft_model, .request = flags.request};
+  const bool is_reformatted = flags.shape.bits != 0 || !flags.shape.format.empty();
+  const Source found = TRY(find_source(flags, flags.model, is_reformatted));
+  subject.format = found.format;
+  const bool has_draft_model = !flags.draft_model.empty();
+  const OpenedModel model =
+      TRY(has_draft_model ? open_model(found.path) : open_with_draft_layer(found.path));
   const ModelFacts facts = TRY(model_facts(model));
   LoadLimits& limits = subject.request.limits;
   if (limits.context == 0) limits.context = TRY(context_for(model.config, 0));
   limits.kv = kv_of(false, flags.kv);
+  std::optional<ModelFacts> draft;
+  if (has_draft_model) {
+    draft = TRY(open_draft_model(flags, found, model.config, limits.context));
+    subject.request.draft_model = &*draft;
+  }
   const ClusterFacts cluster = TRY(read_cluster(flags));
   const ModelPlan plan = TRY(plan_model(facts, cluster, subject.request));
   if (flags.json) {
@@ -161,6 +200,8 @@ void add_plan_command(CLI::App& app, Command& chosen) {
                                "whose predecessors are (default {})",
                                kDraftRight))
       ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--draft-model", flags->draft_model,
+                      "a smaller model that guesses instead of the draft layer, as in serve");
   command
       ->add_option("--prompt", flags->request.prompt_tokens,
                    "length of the prompt whose first token is timed (default 512)")
