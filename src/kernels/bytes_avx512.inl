@@ -38,7 +38,7 @@ struct Dot {
   __m512i sum;
 
   static LANES_INLINE Dot start(int32_t sum_of_x, int32_t offset) {
-    return {_mm512_mullo_epi32(_mm512_set1_epi32(sum_of_x), _mm512_set1_epi32(-offset))};
+    return {_mm512_set1_epi32(-offset * sum_of_x)};
   }
   template <int K>
   LANES_INLINE void add(Quad codes, const int8_t* x) {
