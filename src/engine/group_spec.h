@@ -34,7 +34,8 @@ struct GroupSpec {
   std::optional<KvKind> kv;  // of keys and values; not set: see kv_of()
   int bits = 0;              // not 0: weights are quantised to this many bits while they are read
   bool draft_layer = false;  // loaded, if the files have one, to guess tokens
-  std::filesystem::path draft_model{};  // guesses instead of the layer, the same; empty: none
+  // Guesses instead of the layer, the same; or is the layer, in files of its own. Empty: neither.
+  std::filesystem::path draft_model{};
 
   int size() const { return static_cast<int>(shares.size()); }
   friend bool operator==(const GroupSpec&, const GroupSpec&) = default;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,7 +56,10 @@ class WeightSource {
   // Bytes of all files.
   virtual uint64_t file_bytes() const = 0;
   // The files that views point into, if they are files.
-  virtual std::span<const MappedFile> files() const { return {}; }
+  virtual std::vector<const MappedFile*> files() const { return {}; }
+  // Whether a draft layer's norms are stored less 1, if it is in files of its own; else they are
+  // stored as the model's.
+  virtual std::optional<bool> lowers_draft_norms() const { return std::nullopt; }
   // Must be called before bytes of a view are touched: kNotFound, with the file, if they are not on
   // this machine because files are partial.
   virtual Status need(std::span<const std::byte> bytes) const;

@@ -42,15 +42,18 @@ TEST_CASE("the weights are chosen once, with the other files that are read") {
       listed({"config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
               "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors",
               "model.safetensors.index.json", "consolidated.safetensors", "original/a.safetensors",
-              "pytorch_model.bin", "onnx/model.onnx", "1_Pooling/config.json", ".gitattributes"});
+              "pytorch_model.bin", "onnx/model.onnx", "1_Pooling/config.json", ".gitattributes",
+              "mtp.safetensors", "mtp/model.safetensors", "mtp/config.json", "mtp/x.safetensors"});
   const auto names = names_of(choose_files(files, kId, {}));
   CHECK(names == std::set<std::string>{"config.json", "tokenizer.json", "tokenizer_config.json",
                                        "chat_template.jinja", "model-00001-of-00002.safetensors",
                                        "model-00002-of-00002.safetensors",
-                                       "model.safetensors.index.json", "1_Pooling/config.json"});
-  CHECK(names_of(choose_files(files, kId, {.all = true})).size() == 13);
+                                       "model.safetensors.index.json", "1_Pooling/config.json",
+                                       "mtp.safetensors", "mtp/model.safetensors",
+                                       "mtp/config.json"});
+  CHECK(names_of(choose_files(files, kId, {.all = true})).size() == 17);
   CHECK(names_of(choose_files(files, kId, {.all = true, .exclude = {"onnx/*", "*.bin"}})).size() ==
-        11);
+        15);
   const auto alone =
       names_of(choose_files(listed({"config.json", "consolidated.safetensors"}), kId, {}));
   CHECK(alone.contains("consolidated.safetensors"));

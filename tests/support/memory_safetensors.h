@@ -46,6 +46,12 @@ class MemorySafetensors {
     return tensor(name, dtype, shape, std::vector<Number>(count, number));
   }
 
+  MemorySafetensors& written_for(std::string_view library) {
+    if (!header_.empty()) header_ += ",";
+    header_ += "\"__metadata__\":{\"format\":\"" + std::string(library) + "\"}";
+    return *this;
+  }
+
   std::string file() const {
     const std::string header = "{" + header_ + "}";
     std::string length(8, '\0');

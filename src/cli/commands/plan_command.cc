@@ -21,6 +21,7 @@
 #include "model/load/shape_model.h"
 #include "planner/cluster_file.h"
 #include "planner/facts/measured_machine.h"
+#include "weights/source/draft_source.h"
 
 namespace lockstep {
 namespace {
@@ -87,6 +88,13 @@ Result<Source> find_source(const PlanCommandFlags& flags, const std::string& nam
   return source;
 }
 
+// The folder of a draft layer by itself; empty: it is none.
+Result<std::string> draft_layer_named(const std::string& name) {
+  if (name.empty()) return std::string();
+  const std::string path = TRY(find_model(name));
+  return is_draft_layer(path) ? path : std::string();
+}
+
 // The model that guesses in the place of the draft layer, refused for the reasons for which an
 // engine would refuse it.
 Result<ModelFacts> open_draft_model(const PlanCommandFlags& flags, const Source& planned,
@@ -109,9 +117,11 @@ Status run_plan(const PlanCommandFlags& flags) {
   const bool is_reformatted = flags.shape.bits != 0 || !flags.shape.format.empty();
   const Source found = TRY(find_source(flags, flags.model, is_reformatted));
   subject.format = found.format;
-  const bool has_draft_model = !flags.draft_model.empty();
-  const OpenedModel model =
-      TRY(has_draft_model ? open_model(found.path) : open_with_draft_layer(found.path));
+  const std::string layer = TRY(draft_layer_named(flags.draft_model));
+  const bool has_draft_model = !flags.draft_model.empty() && layer.empty();
+  const OpenedModel model = TRY(has_draft_model ? open_model(found.path)
+                                : layer.empty() ? open_with_draft_layer(found.path)
+                                                : open_with_draft_files(found.path, layer));
   const ModelFacts facts = TRY(model_facts(model));
   LoadLimits& limits = subject.request.limits;
   if (limits.context == 0) limits.context = TRY(context_for(model.config, 0));

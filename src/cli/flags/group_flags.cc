@@ -199,7 +199,7 @@ void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise)
 void add_draft_model_flag(CLI::App& command, GroupFlags& flags) {
   command.add_option("--draft-model", flags.draft_model,
                      "a smaller model with the same tokens, which guesses instead of the draft "
-                     "layer; the text stays the same");
+                     "layer, or the layer in files of its own; the text stays the same");
 }
 
 void add_draft_flags(CLI::App& command, int& draft_tokens, GroupFlags& flags) {

@@ -64,6 +64,8 @@ class ModelEngine final : public Engine {
   // model and the sampler find the group at the same address.
   void join(Group world) { pipeline_.emplace(std::move(world), stages_); }
   void begin_epoch();
+  // With its draft layer if that is used, which may be in files of its own.
+  Result<OpenedModel> open_main_model(const GroupSpec& spec, PartialFiles partial) const;
   // `source` is the source of `opened`, or one that quantises it.
   Status load_model(const EngineOptions& options, const OpenedModel& opened,
                     std::shared_ptr<const WeightSource> source);

@@ -16,6 +16,7 @@
 #include "model/load/shape_model.h"
 #include "model/load/stages.h"
 #include "model/quantise/quantising.h"
+#include "weights/source/draft_source.h"
 
 namespace lockstep {
 namespace {
@@ -41,10 +42,7 @@ Status ModelEngine::load(const EngineOptions& options) {
   const GroupSpec& spec = options.spec;
   measure_links_every_ = options.measure_links_every;
   const auto partial = spec.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
-  const bool drafts = spec.draft_layer && spec.draft_model.empty();
-  const OpenedModel opened =
-      TRY(drafts ? open_with_draft_layer(spec.model.string(), partial, pipeline_->place().stages)
-                 : open_model(spec.model.string(), partial));
+  const OpenedModel opened = TRY(open_main_model(spec, partial));
   const ModelConfig& config = opened.config;
   if (!opened.draft_problem.empty() && pipeline_->is_leader()) {
     log_info("{}: the draft layer is left out: {}", spec.model.string(), opened.draft_problem);
@@ -125,6 +123,17 @@ ModelOptions ModelEngine::model_options(const EngineOptions& options, const Mode
           .progress = options.progress};
 }
 
+Result<OpenedModel> ModelEngine::open_main_model(const GroupSpec& spec,
+                                                 PartialFiles partial) const {
+  const int stages = pipeline_->place().stages;
+  if (is_draft_layer(spec.draft_model)) {
+    return open_with_draft_files(spec.model.string(), spec.draft_model, partial, stages);
+  }
+  const bool drafts = spec.draft_layer && spec.draft_model.empty();
+  return drafts ? open_with_draft_layer(spec.model.string(), partial, stages)
+                : open_model(spec.model.string(), partial);
+}
+
 Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& opened,
                                std::shared_ptr<const WeightSource> source) {
   const ModelConfig& config = opened.config;
@@ -148,9 +157,8 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
 
 Result<std::optional<OpenedModel>> ModelEngine::open_draft_model(const GroupSpec& spec,
                                                                  const ModelConfig& config) {
-  if (spec.draft_model.empty() || !pipeline_->place().is_first()) {
-    return std::optional<OpenedModel>();
-  }
+  const bool has_one = !spec.draft_model.empty() && !is_draft_layer(spec.draft_model);
+  if (!has_one || !pipeline_->place().is_first()) return std::optional<OpenedModel>();
   std::optional<OpenedModel> opened = TRY(open_model(spec.draft_model.string()));
   const ModelOfFiles draft{spec.draft_model, opened->config};
   TRY(check_draft_model(draft, limits_.context));

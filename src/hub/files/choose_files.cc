@@ -28,6 +28,7 @@ constexpr const char* kSmallFiles[] = {"config.json",
                                        "chat_template*",
                                        "*.safetensors.index.json",
                                        "1_Pooling/config.json",
+                                       "mtp/config.json",
                                        "modules.json",
                                        "quantize_config.json",
                                        "hf_quant_config.json",
@@ -90,12 +91,17 @@ Error several_gguf_files(const ModelId& id, const std::map<std::string, GgufMode
                       models.size(), id.repository, names)};
 }
 
+// The weights of a model, or of its draft layer (weights/source/draft_source.h).
+bool is_loaded(std::string_view name) {
+  return name.ends_with(".safetensors") && (is_top(name) || name == "mtp/model.safetensors");
+}
+
 // The weights to load: safetensors if there are any, else one GGUF model.
 Result<std::unordered_set<std::string, TextHash>> choose_weights(
     const std::vector<const HubFile*>& candidates, const ModelId& id) {
   std::vector<std::string> names;
   for (const HubFile* file : candidates) {
-    if (is_top(file->name) && file->name.ends_with(".safetensors")) names.push_back(file->name);
+    if (is_loaded(file->name)) names.push_back(file->name);
   }
   const auto is_doubled = [](const std::string& name) { return name.starts_with("consolidated"); };
   if (!std::all_of(names.begin(), names.end(), is_doubled)) std::erase_if(names, is_doubled);

@@ -19,9 +19,9 @@ struct FileRules {
 };
 
 // Without rules: the safetensors files of the top folder (not "consolidated*", the same model
-// again, if there are others), or the only GGUF model, split or not; config, tokenizer, templates,
-// licenses. kInvalidArgument lists the choices if there are several GGUF models; kNotFound if no
-// weights remain.
+// again, if there are others) and of a draft layer in mtp/, or the only GGUF model, split or not;
+// config, tokenizer, templates, licenses. kInvalidArgument lists the choices if there are several
+// GGUF models; kNotFound if no weights remain.
 Result<ModelFiles> choose_files(const ModelFiles& files, const ModelId& id, const FileRules& rules);
 
 // "*" matches any characters, including "/", and "?" any one.

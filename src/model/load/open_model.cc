@@ -9,6 +9,7 @@
 #include "model/load/shape_model.h"
 #include "model/load/stored_forms.h"
 #include "model/load/weight_table.h"
+#include "weights/source/draft_source.h"
 
 namespace lockstep {
 namespace {
@@ -64,6 +65,21 @@ Status check_readable(const WeightSource& source, const Weight& weight) {
 }
 
 // `table`: of the model with its draft layer.
+bool has_draft_input(const WeightSource& source, const std::vector<Weight>& table) {
+  return std::any_of(table.begin(), table.end(), [&](const Weight& weight) {
+    const bool is_input = weight.role == Role::kDraftInput || weight.role == Role::kDraftTokenInput;
+    return is_input && source.has(weight.name);
+  });
+}
+
+// The beginning of the names of all weights of the draft layer.
+std::string draft_names_of(const ModelConfig& config) {
+  const std::string_view prefix = config.architecture->draft.prefix;
+  return prefix.empty() ? layer_prefix(config.layers)
+                        : std::string(prefix.substr(0, prefix.find('.') + 1));
+}
+
+// `table`: of the model with its draft layer.
 Status check_draft_layer(const WeightSource& source, const ModelConfig& config,
                          const std::vector<Weight>& table, int stages) {
   if (stages > 1 && config.guesses_blocks()) {
@@ -97,14 +113,26 @@ void use_draft_layer(OpenedModel& model, int stages) {
   ModelConfig config = model.config;
   add_draft_layer(config);
   const std::vector<Weight> table = weight_table(config);
-  const bool has_input = std::any_of(table.begin(), table.end(), [&](const Weight& weight) {
-    const bool is_input = weight.role == Role::kDraftInput || weight.role == Role::kDraftTokenInput;
-    return is_input && model.source->has(weight.name);
-  });
-  if (!has_input) return;
-  const Status usable = check_draft_layer(*model.source, config, table, stages);
+  auto source = model.source;
+  if (model.prefers_draft_files || !has_draft_input(*source, table)) {
+    if (model.draft_files.empty()) return;
+    auto joined = with_draft_layer(source, model.folder, model.draft_files,
+                                   draft_names_of(model.config), model.partial);
+    if (!joined.ok()) {
+      model.draft_problem = joined.error().message;
+      return;
+    }
+    source = std::move(joined.value());
+    if (!has_draft_input(*source, table)) {
+      model.draft_problem = fmt::format("{} has no draft layer of {}", model.draft_files.string(),
+                                        model.config.architecture->name);
+      return;
+    }
+  }
+  const Status usable = check_draft_layer(*source, config, table, stages);
   if (usable.ok()) {
     model.config = std::move(config);
+    model.source = std::move(source);
   } else {
     model.draft_problem = usable.error().message;
   }
@@ -123,7 +151,11 @@ Result<OpenedModel> open_model(const std::string& model, PartialFiles partial) {
   if (is_shape_model(model)) return open_shape(model, std::move(config), false);
   auto source = TRY(open_weight_source(model, partial));
   TRY(check_layers(config, *source));
-  return OpenedModel{std::move(config), std::move(source)};
+  return OpenedModel{.config = std::move(config),
+                     .source = std::move(source),
+                     .folder = model,
+                     .draft_files = draft_layer_in(model),
+                     .partial = partial};
 }
 
 Result<OpenedModel> open_with_draft_layer(const std::string& model, PartialFiles partial,
@@ -133,6 +165,22 @@ Result<OpenedModel> open_with_draft_layer(const std::string& model, PartialFiles
                                 : open_model(model, partial));
   use_draft_layer(opened, stages);
   return opened;
+}
+
+Result<OpenedModel> open_with_draft_files(const std::string& model,
+                                          const std::filesystem::path& draft_files,
+                                          PartialFiles partial, int stages) {
+  OpenedModel opened = TRY(open_model(model, partial));
+  opened.draft_files = draft_files;
+  opened.prefers_draft_files = true;
+  use_draft_layer(opened, stages);
+  if (opened.config.has_draft_layer()) return opened;
+  const std::string problem =
+      opened.draft_problem.empty()
+          ? fmt::format("lockstep knows no draft layer of {}", opened.config.architecture->name)
+          : opened.draft_problem;
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("the draft layer {} cannot be used: {}", draft_files.string(), problem)};
 }
 
 }  // namespace lockstep

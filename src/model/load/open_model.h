@@ -2,6 +2,7 @@
 // (shape_model.h). Used by ranks, `show` and `bench`.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -14,7 +15,12 @@ namespace lockstep {
 struct OpenedModel {
   ModelConfig config;
   std::shared_ptr<const WeightSource> source;
-  std::string draft_problem{};  // why the draft layer in its files cannot be used
+  std::string draft_problem{};  // why its draft layer cannot be used
+  // A checkpoint's folder, and the draft layer in files of its own that it has.
+  std::filesystem::path folder{};
+  std::filesystem::path draft_files{};  // empty: none
+  bool prefers_draft_files = false;     // to a draft layer among the model's files
+  PartialFiles partial = PartialFiles::kRefused;
 };
 
 Result<OpenedModel> open_model(const std::string& model,
@@ -22,10 +28,17 @@ Result<OpenedModel> open_model(const std::string& model,
 // Lets the model use its draft layer, if its files have one that can be used: in the quantised form
 // of the layer the ranks' parts must begin where those of the other layers begin, so that the
 // model's bits stay as they are. With several `stages` the last one has the layer.
-// ModelConfig::has_draft_layer() and `draft_problem` tell.
+// ModelConfig::has_draft_layer() and `draft_problem` tell. A layer in files of its own
+// (weights/source/draft_source.h) is used if the model's files have none.
 void use_draft_layer(OpenedModel& model, int stages = 1);
 // Both; a shape with a draft layer has random weights for it then.
 Result<OpenedModel> open_with_draft_layer(const std::string& model,
+                                          PartialFiles partial = PartialFiles::kRefused,
+                                          int stages = 1);
+// The same with the draft layer in `draft_files`, for which is_draft_layer() is true.
+// kInvalidArgument, with the reason, if it cannot be used.
+Result<OpenedModel> open_with_draft_files(const std::string& model,
+                                          const std::filesystem::path& draft_files,
                                           PartialFiles partial = PartialFiles::kRefused,
                                           int stages = 1);
 // Only the config, without opening the weights.

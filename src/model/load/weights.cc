@@ -90,6 +90,8 @@ class Loader {
   Result<Weights> load() {
     const std::vector<Weight> table = weight_table(config_);
     adds_to_norms_ = config_.architecture->lowers_norms && adds_to_norms(source_, table);
+    adds_to_draft_norms_ =
+        config_.architecture->lowers_norms && source_.lowers_draft_norms().value_or(adds_to_norms_);
     weights_.layers.resize(config_.traits.size());
     if (config_.ngrams) {
       weights_.ngrams = published_constants(*config_.ngrams, config_.vocab_size);
@@ -248,17 +250,19 @@ class Loader {
       values[i] = factor * load_element(stored.bytes.data(), stored.dtype, at);
     }
     count(weight, size * dtype_bytes(stored.dtype));
-    change(weight.role, stored.is_minus_exponential, values);
+    change(weight, stored.is_minus_exponential, values);
     return values;
   }
 
   // From what is stored to what is computed with.
-  void change(Role role, bool is_minus_exponential, std::vector<float>& values) const {
+  void change(const Weight& weight, bool is_minus_exponential, std::vector<float>& values) const {
+    const Role role = weight.role;
     if (role == Role::kDeltaDecayRate) {
       for (float& value : values) value = is_minus_exponential ? -value : exp_f32(value);
       values = repeated(values, config_.delta->decays());
     }
-    if (adds_to_norms_ && is_lowered(role)) {
+    const bool adds = weight.layer < config_.layers ? adds_to_norms_ : adds_to_draft_norms_;
+    if (adds && is_lowered(role)) {
       for (float& value : values) value += 1.0f;
     }
     // All that follows is the mean over the streams.
@@ -533,6 +537,7 @@ class Loader {
   Weights weights_;
   uint64_t expert_bytes_ = 0;
   bool adds_to_norms_ = false;  // their weights are stored less 1
+  bool adds_to_draft_norms_ = false;
 };
 
 }  // namespace

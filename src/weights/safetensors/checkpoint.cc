@@ -98,6 +98,7 @@ struct Checkpoint::Impl {
   // The keys are the names in `tensors`, which no longer changes once this is filled.
   std::unordered_map<std::string_view, const TensorView*, TextHash> by_name;
   std::map<std::string, std::string, std::less<>> unsupported;  // name -> dtype
+  std::string format;
   uint64_t file_bytes = 0;
   PartialFiles partial = PartialFiles::kRefused;
 
@@ -135,6 +136,15 @@ Result<std::shared_ptr<const Checkpoint>> Checkpoint::open(const fs::path& folde
   return std::shared_ptr<const Checkpoint>(new Checkpoint(std::move(impl)));
 }
 
+Result<std::shared_ptr<const Checkpoint>> Checkpoint::open_file(const fs::path& file,
+                                                                PartialFiles partial) {
+  auto impl = std::make_unique<Impl>();
+  impl->partial = partial;
+  TRY(impl->add_all(file));
+  impl->index_names();
+  return std::shared_ptr<const Checkpoint>(new Checkpoint(std::move(impl)));
+}
+
 Result<std::shared_ptr<const Checkpoint>> Checkpoint::view(std::span<const std::byte> file) {
   auto impl = std::make_unique<Impl>();
   impl->add_header(TRY(read_safetensors_header(file)));
@@ -164,6 +174,10 @@ bool Checkpoint::has(std::string_view name) const {
 
 std::span<const TensorView> Checkpoint::tensors() const {
   return impl_->tensors;
+}
+
+const std::string& Checkpoint::format() const {
+  return impl_->format;
 }
 
 uint64_t Checkpoint::file_bytes() const {
@@ -198,6 +212,7 @@ Result<SafetensorsHeader> Checkpoint::Impl::map(const fs::path& path) {
   for (TensorView& tensor : header.value().tensors) {
     tensor.is_here = file.check_here(tensor.bytes).ok();
   }
+  format = header.value().format;
   return header;
 }
 

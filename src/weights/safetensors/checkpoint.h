@@ -39,6 +39,9 @@ class Checkpoint {
   static Result<std::shared_ptr<const Checkpoint>> open(const std::filesystem::path& folder,
                                                         PartialFiles partial);
   static Result<std::shared_ptr<const Checkpoint>> open(const std::filesystem::path& folder);
+  // The same for one file.
+  static Result<std::shared_ptr<const Checkpoint>> open_file(const std::filesystem::path& file,
+                                                             PartialFiles partial);
   // Views one whole safetensors file in memory, which must outlive it.
   static Result<std::shared_ptr<const Checkpoint>> view(std::span<const std::byte> file);
   ~Checkpoint();
@@ -50,6 +53,8 @@ class Checkpoint {
   bool has(std::string_view name) const;
   // Without tensors of unknown dtypes.
   std::span<const TensorView> tensors() const;
+  // The library for which its files were written, as their headers say: "pt", "mlx"; or empty.
+  const std::string& format() const;
   // The sum over all files, including headers.
   uint64_t file_bytes() const;
   // The tensors are in mapped files: made by open(), not view().

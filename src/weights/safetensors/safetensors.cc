@@ -136,14 +136,30 @@ Status check_layout(const std::vector<Entry>& entries, uint64_t data_bytes) {
                              " bytes that belong to no tensor");
 }
 
-Result<std::vector<Entry>> read_entries(std::string_view header) {
+// The writer's name for its library. Other metadata, and metadata of a wrong kind, say nothing.
+std::string format_of(const Json& metadata) {
+  const Json* format = metadata.is_object() ? find(metadata, "format") : nullptr;
+  const auto* text = format == nullptr ? nullptr : format->if_string();
+  return text == nullptr ? "" : std::string(text->data(), text->size());
+}
+
+struct Entries {
+  std::vector<Entry> tensors;
+  std::string format;
+};
+
+Result<Entries> read_entries(std::string_view header) {
   if (!header.starts_with('{')) return corrupt_safetensors("the header is not a JSON object");
   const Result<Json> parsed = parse_large_json(header, DuplicateKeys::kRefuse);
   if (!parsed.ok()) return Error{parsed.error().code, "the header is " + parsed.error().message};
-  std::vector<Entry> entries;
+  Entries result;
+  std::vector<Entry>& entries = result.tensors;
   for (const auto& member : parsed.value().get_object()) {
     const std::string_view name(member.key().data(), member.key().size());
-    if (name == "__metadata__") continue;
+    if (name == "__metadata__") {
+      result.format = format_of(member.value());
+      continue;
+    }
     entries.push_back(TRY(read_entry(name, member.value())));
     TRY(check_size(entries.back()));
   }
@@ -151,7 +167,7 @@ Result<std::vector<Entry>> read_entries(std::string_view header) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
-  return entries;
+  return result;
 }
 
 // The file that `git clone` leaves in place of a large one if Git LFS is not installed.
@@ -191,10 +207,11 @@ Result<SafetensorsHeader> read_safetensors_header(std::span<const std::byte> fil
   const auto header = file.subspan(kLengthBytes, header_bytes);
   const auto data = file.subspan(kLengthBytes + header_bytes);
   auto entries = TRY(read_entries({reinterpret_cast<const char*>(header.data()), header.size()}));
-  TRY(check_layout(entries, data.size()));
+  TRY(check_layout(entries.tensors, data.size()));
 
   SafetensorsHeader result;
-  for (Entry& entry : entries) {
+  result.format = std::move(entries.format);
+  for (Entry& entry : entries.tensors) {
     if (const auto dtype = known_dtype(entry.dtype)) {
       result.tensors.push_back({std::move(entry.name), *dtype, std::move(entry.shape),
                                 data.subspan(entry.begin, entry.end - entry.begin),

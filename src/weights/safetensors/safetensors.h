@@ -24,6 +24,7 @@ struct UnsupportedTensor {
 struct SafetensorsHeader {
   std::vector<TensorView> tensors;  // in the order of their data
   std::vector<UnsupportedTensor> unsupported;
+  std::string format;  // of "__metadata__": "pt", "mlx"; empty: it has none
 };
 
 // The end of the header, from a file's first bytes: never beyond the end of the file.

@@ -90,6 +90,23 @@ void add_mlx_names(std::vector<std::string>& stems) {
   }
 }
 
+// A draft layer in files of its own has the names that it has in the model's, or those of mlx-vlm's
+// converters (mlx_vlm/speculative/drafters, *_mtp/split.py), some with nothing before a module.
+std::vector<std::string> draft_stems(std::string_view stem, std::string_view prefix) {
+  constexpr std::string_view kPrefixes[] = {
+      "mtp.",       "",       "language_model.mtp.", "model.language_model.mtp.",
+      "model.mtp.", "model.", "model.mtp_block."};
+  std::vector<std::string> stems = {std::string(stem)};
+  if (!stem.starts_with(prefix)) return stems;
+  const std::string_view module = stem.substr(prefix.size());
+  for (const std::string_view other : kPrefixes) {
+    stems.push_back(join(other, module));
+    if (module == "shared_head.norm") stems.push_back(join(other, "shared_head_norm"));
+  }
+  add_mlx_names(stems);
+  return stems;
+}
+
 bool has_prefix(std::span<const TensorView> tensors, std::string_view prefix) {
   return std::any_of(tensors.begin(), tensors.end(),
                      [&](const TensorView& tensor) { return tensor.name.starts_with(prefix); });
@@ -149,7 +166,14 @@ std::optional<JoinedStem> TensorNames::joined_convolution(std::string_view stem)
   return std::nullopt;
 }
 
+TensorNames TensorNames::of_draft_layer(std::string_view prefix) {
+  TensorNames names;
+  names.alone_prefix_ = prefix;
+  return names;
+}
+
 std::vector<std::string> TensorNames::stored(std::string_view stem) const {
+  if (!alone_prefix_.empty()) return draft_stems(stem, alone_prefix_);
   std::vector<std::string> stems = {std::string(stem)};
   if (!draft_prefix_.empty() && stem.starts_with(draft_prefix_)) {
     stems.push_back(join(draft_root_, draft_name(stem.substr(draft_prefix_.size()))));

@@ -33,12 +33,16 @@ class TensorNames {
   // Determines the naming from the embedding's name.
   explicit TensorNames(std::span<const TensorView> tensors);
 
+  // For a draft layer in files of its own; `prefix` begins the names that are asked for.
+  static TensorNames of_draft_layer(std::string_view prefix);
+
   // The possible stems of `stem` in the checkpoint, the likeliest first; also of a whole name.
   std::vector<std::string> stored(std::string_view stem) const;
   // MLX joins the convolutions of queries, keys and values.
   static std::optional<JoinedStem> joined_convolution(std::string_view stem);
 
  private:
+  TensorNames() = default;
   void find_draft_layer(std::span<const TensorView> tensors);
   std::string layer_prefix(int layer) const;
 
@@ -46,6 +50,7 @@ class TensorNames {
   std::string_view stored_prefix_;
   std::string draft_prefix_;  // of the names that are asked for; empty: nothing is kept apart
   std::string draft_root_;
+  std::string alone_prefix_;  // of_draft_layer(); empty: of a model
 };
 
 // The name of an expert's projection in the stacks that MLX makes: "gate_proj" for MiniMax's "w1".

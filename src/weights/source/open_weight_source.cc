@@ -3,6 +3,7 @@
 
 #include "gguf/gguf_model.h"
 #include "weights/gguf/gguf_source.h"
+#include "weights/source/draft_source.h"
 #include "weights/source/safetensors_source.h"
 #include "weights/weight_source.h"
 
@@ -44,6 +45,10 @@ Status check_model_path(const fs::path& path) {
     return Error{ErrorCode::kInvalidArgument,
                  path.string() + " is neither a model folder nor a GGUF file"};
   }
+  if (is_draft_layer(path)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 path.string() + " has a draft layer alone: give it as --draft-model of its model"};
+  }
   if (fs::exists(path / "config.json", error)) return Ok{};
   const fs::path gguf = gguf_file_in(path);
   return Error{ErrorCode::kNotFound,
@@ -52,7 +57,7 @@ Status check_model_path(const fs::path& path) {
 }
 
 Status WeightSource::need(std::span<const std::byte> bytes) const {
-  for (const MappedFile& file : files()) TRY(file.check_here(bytes));
+  for (const MappedFile* file : files()) TRY(file->check_here(bytes));
   return Ok{};
 }
 

@@ -60,6 +60,7 @@ class QuantisingSource final : public WeightSource {
   }
   bool has(std::string_view name, int stack_index = -1) const override;
   uint64_t file_bytes() const override { return source_->file_bytes(); }
+  std::optional<bool> lowers_draft_norms() const override { return source_->lowers_draft_norms(); }
 
   // The matrices that matrix() has converted. If a matrix was requested more than once, the last
   // request counts: loaders first request a row to learn how a matrix is stored.

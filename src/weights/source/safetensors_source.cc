@@ -92,18 +92,28 @@ Result<std::shared_ptr<const WeightSource>> SafetensorsSource::open(const fs::pa
 
 Result<std::shared_ptr<const WeightSource>> SafetensorsSource::over(
     std::shared_ptr<const Checkpoint> checkpoint, const Json& config) {
+  TensorNames names(checkpoint->tensors());
+  return over(std::move(checkpoint), config, std::move(names));
+}
+
+Result<std::shared_ptr<const WeightSource>> SafetensorsSource::over(
+    std::shared_ptr<const Checkpoint> checkpoint, const Json& config, TensorNames names) {
   auto quantisation = TRY(read_quantisation_config(config));
   std::unique_ptr<SafetensorsSource> source(
-      new SafetensorsSource(std::move(checkpoint), std::move(quantisation)));
+      new SafetensorsSource(std::move(checkpoint), std::move(quantisation), std::move(names)));
   TRY(source->split_fused_experts());
   return std::shared_ptr<const WeightSource>(std::move(source));
 }
 
 SafetensorsSource::SafetensorsSource(std::shared_ptr<const Checkpoint> checkpoint,
-                                     QuantisationConfig config)
-    : checkpoint_(std::move(checkpoint)),
-      config_(std::move(config)),
-      names_(checkpoint_->tensors()) {}
+                                     QuantisationConfig config, TensorNames names)
+    : checkpoint_(std::move(checkpoint)), config_(std::move(config)), names_(std::move(names)) {}
+
+std::vector<const MappedFile*> SafetensorsSource::files() const {
+  std::vector<const MappedFile*> files;
+  for (const MappedFile& file : checkpoint_->files()) files.push_back(&file);
+  return files;
+}
 
 Result<StoredMatrix> SafetensorsSource::matrix(const MatrixRequest& request) const {
   LOCKSTEP_CHECK(request.rows > 0 && request.columns > 0);

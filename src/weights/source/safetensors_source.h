@@ -32,13 +32,15 @@ class SafetensorsSource final : public WeightSource {
   // `config` is the content of a config.json.
   static Result<std::shared_ptr<const WeightSource>> over(
       std::shared_ptr<const Checkpoint> checkpoint, const Json& config);
+  static Result<std::shared_ptr<const WeightSource>> over(
+      std::shared_ptr<const Checkpoint> checkpoint, const Json& config, TensorNames names);
 
   Result<StoredMatrix> matrix(const MatrixRequest& request) const override;
   Result<StoredVector> vector(std::string_view name, int stack_index, int size) const override;
   std::vector<int64_t> shape_of(std::string_view name) const override;
   bool has(std::string_view name, int stack_index) const override;
   uint64_t file_bytes() const override { return checkpoint_->file_bytes(); }
-  std::span<const MappedFile> files() const override { return checkpoint_->files(); }
+  std::vector<const MappedFile*> files() const override;
 
  private:
   // The biases of gpt-oss' fused gate and up projections, split: all gates of a stack, then all its
@@ -50,7 +52,8 @@ class SafetensorsSource final : public WeightSource {
     std::vector<std::byte> bytes;
   };
 
-  SafetensorsSource(std::shared_ptr<const Checkpoint> checkpoint, QuantisationConfig config);
+  SafetensorsSource(std::shared_ptr<const Checkpoint> checkpoint, QuantisationConfig config,
+                    TensorNames names);
   Status split_fused_experts();
   Status split_biases(const TensorView& fused);
 
