@@ -36,6 +36,7 @@ case "$preset" in
   asan)
     export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1 strict_string_checks=1 disable_coredump=0}"
     export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
+    export LSAN_OPTIONS="${LSAN_OPTIONS:-suppressions=$PWD/tests/leaks_of_others.txt print_suppressions=0}"
     ;;
 esac
 
