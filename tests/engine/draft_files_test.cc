@@ -26,8 +26,9 @@ namespace fs = std::filesystem;
 // How a draft layer is stored by itself.
 struct Layout {
   std::function<std::string(const std::string& name)> stored_name;
-  bool is_mlx = false;        // norms are whole, experts in stacks
+  bool is_mlx = false;        // experts are in stacks
   bool says_its_kind = true;  // in its header
+  bool adds_one = is_mlx;     // to the norms of Qwen, which are whole then
 };
 
 // The beginning of the layer's stored names: "model.language_model.layers.4.".
@@ -98,7 +99,7 @@ MemorySafetensors layer_of(const Checkpoint& whole, const std::string& prefix,
         if (stack.shape.empty()) stack.shape = {0, tensor.shape[0], tensor.shape[1]};
         ++stack.shape[0];
         stack.bytes += bytes_of(tensor);
-      } else if (layout.is_mlx && is_lowered_norm(tensor)) {
+      } else if (layout.adds_one && is_lowered_norm(tensor)) {
         file.tensor(layout.stored_name(tensor.name), "F32", tensor.shape, plus_one(tensor));
       } else {
         file.tensor(layout.stored_name(tensor.name), dtype, tensor.shape, bytes_of(tensor));
@@ -141,6 +142,32 @@ std::string flat_name(const std::string& name, const std::string& prefix) {
   std::string module = without(name, prefix);
   const std::string head = "shared_head.norm";
   if (module.starts_with(head)) module = "shared_head_norm" + module.substr(head.size());
+  return module;
+}
+
+void replace_in(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+// As mlx-vlm's converters name a module of DeepSeek V4's draft layers, with MLX's own names.
+std::string deepseek_name(std::string module) {
+  for (const char* part : {"attn", "ffn", "head"}) {
+    for (const char* table : {"fn", "base", "scale"}) {
+      replace_in(
+          module, std::string("hc_") + part + "_" + table,
+          (part == std::string("head") ? "hc_head" : std::string(part) + "_hc") + "." + table);
+    }
+  }
+  replace_in(module, "ffn.gate.bias", "ffn.gate.e_score_correction_bias");
+  if (module.find("switch_mlp") == std::string::npos &&
+      module.find("shared_experts") == std::string::npos) {
+    return module;
+  }
+  replace_in(module, ".w1.", ".gate_proj.");
+  replace_in(module, ".w2.", ".down_proj.");
+  replace_in(module, ".w3.", ".up_proj.");
   return module;
 }
 
@@ -224,6 +251,51 @@ TEST_CASE("a draft layer in a folder of its own is given as a draft model, whate
         write_new_file(fs::path(folder) / "config.json", "{\"model_type\": \"some_family_mtp\"}")
             .ok());
     check_same(whole, split, folder);
+  }
+}
+
+TEST_CASE("a draft layer in a folder of its own may have its published names") {
+  const Layout published = {.stored_name = [](const std::string& name) { return name; }};
+  for (const char* name :
+       {"mtp-glmdsa-bf16", "deepseekv4-bf16", "deepseekv4-dspark", "glm5next-bf16"}) {
+    CAPTURE(name);
+    const SplitModel split(golden_folder(name), published, "layer/model.safetensors");
+    const fs::path folder = fs::path(split.layer).parent_path();
+    REQUIRE(write_new_file(folder / "config.json", "{\"model_type\": \"x_mtp\"}").ok());
+    check_same(golden_folder(name), split, folder.string());
+  }
+}
+
+TEST_CASE("draft layers of DeepSeek V4 may have the names of converters") {
+  const std::string prefix = "mtp.0.";
+  const Layout one = {.stored_name =
+                          [&](const std::string& name) {
+                            const std::string module = deepseek_name(name.substr(prefix.size()));
+                            const bool is_block =
+                                module.starts_with("attn") || module.starts_with("ffn");
+                            return (is_block ? "decoder." : "") + module;
+                          },
+                      .is_mlx = true,
+                      .adds_one = false};
+  // DSpark's, in its published formats: "mtp.2.x" is a stage's, but for the head that all share.
+  const Layout stages = {.stored_name = [&](const std::string& name) {
+    const size_t head = name.find("markov_head");
+    return head == std::string::npos ? "stages." + name.substr(4) : name.substr(head);
+  }};
+  struct Case {
+    const char* name;
+    const char* type;
+    const Layout& layout;
+  };
+  for (const Case& each : {Case{"deepseekv4-bf16", "deepseek_v4_mtp", one},
+                           Case{"deepseekv4-dspark", "deepseek_v4_dspark", stages}}) {
+    CAPTURE(each.name);
+    const SplitModel split(golden_folder(each.name), each.layout, "layer/model.safetensors");
+    const fs::path folder = fs::path(split.layer).parent_path();
+    REQUIRE(write_new_file(folder / "config.json",
+                           std::string("{\"model_type\": \"") + each.type + "\"}")
+                .ok());
+    check_same(golden_folder(each.name), split, folder.string());
   }
 }
 

@@ -157,8 +157,8 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
 
 Result<std::optional<OpenedModel>> ModelEngine::open_draft_model(const GroupSpec& spec,
                                                                  const ModelConfig& config) {
-  const bool has_one = !spec.draft_model.empty() && !is_draft_layer(spec.draft_model);
-  if (!has_one || !pipeline_->place().is_first()) return std::optional<OpenedModel>();
+  const bool has_none = spec.draft_model.empty() || is_draft_layer(spec.draft_model);
+  if (has_none || !pipeline_->place().is_first()) return std::optional<OpenedModel>();
   std::optional<OpenedModel> opened = TRY(open_model(spec.draft_model.string()));
   const ModelOfFiles draft{spec.draft_model, opened->config};
   TRY(check_draft_model(draft, limits_.context));

@@ -94,6 +94,33 @@ Status check_draft_layer(const WeightSource& source, const ModelConfig& config,
   return Error{ErrorCode::kUnsupported, "it is stored in larger groups than the other layers"};
 }
 
+// With the draft layer, wherever it is; null if there is none. `table`: of the model with it.
+Result<std::shared_ptr<const WeightSource>> draft_source_of(const OpenedModel& model,
+                                                            const std::vector<Weight>& table) {
+  if (!model.prefers_draft_files && has_draft_input(*model.source, table)) return model.source;
+  if (model.draft_files.empty()) return std::shared_ptr<const WeightSource>();
+  auto source = TRY(with_draft_layer(model.source, model.folder, model.draft_files,
+                                     draft_names_of(model.config), model.partial));
+  if (has_draft_input(*source, table)) return source;
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{} has no draft layer of {}", model.draft_files.string(),
+                           model.config.architecture->name)};
+}
+
+// Leaves a model without a draft layer as it is. An error says why the one that it has cannot be
+// used.
+Status try_draft_layer(OpenedModel& model, int stages) {
+  ModelConfig config = model.config;
+  add_draft_layer(config);
+  const std::vector<Weight> table = weight_table(config);
+  auto source = TRY(draft_source_of(model, table));
+  if (!source) return Ok{};
+  TRY(check_draft_layer(*source, config, table, stages));
+  model.config = std::move(config);
+  model.source = std::move(source);
+  return Ok{};
+}
+
 Result<OpenedModel> open_shape(const std::string& model, ModelConfig config, bool has_draft_layer) {
   const ShapeModel shape = TRY(parse_shape_model(model));
   ModelConfig stored = config;
@@ -110,32 +137,8 @@ void use_draft_layer(OpenedModel& model, int stages) {
   if (has_none || model.config.has_draft_layer()) return;
   model.draft_problem = model.config.draft_problem;
   if (!model.draft_problem.empty()) return;
-  ModelConfig config = model.config;
-  add_draft_layer(config);
-  const std::vector<Weight> table = weight_table(config);
-  auto source = model.source;
-  if (model.prefers_draft_files || !has_draft_input(*source, table)) {
-    if (model.draft_files.empty()) return;
-    auto joined = with_draft_layer(source, model.folder, model.draft_files,
-                                   draft_names_of(model.config), model.partial);
-    if (!joined.ok()) {
-      model.draft_problem = joined.error().message;
-      return;
-    }
-    source = std::move(joined.value());
-    if (!has_draft_input(*source, table)) {
-      model.draft_problem = fmt::format("{} has no draft layer of {}", model.draft_files.string(),
-                                        model.config.architecture->name);
-      return;
-    }
-  }
-  const Status usable = check_draft_layer(*source, config, table, stages);
-  if (usable.ok()) {
-    model.config = std::move(config);
-    model.source = std::move(source);
-  } else {
-    model.draft_problem = usable.error().message;
-  }
+  const Status used = try_draft_layer(model, stages);
+  if (!used.ok()) model.draft_problem = used.error().message;
 }
 
 Result<ModelConfig> read_model_config(const std::string& model) {

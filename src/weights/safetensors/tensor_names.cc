@@ -96,14 +96,27 @@ std::vector<std::string> draft_stems(std::string_view stem, std::string_view pre
   constexpr std::string_view kPrefixes[] = {
       "mtp.",       "",       "language_model.mtp.", "model.language_model.mtp.",
       "model.mtp.", "model.", "model.mtp_block."};
-  std::vector<std::string> stems = {std::string(stem)};
+  std::vector<std::string> stems;
+  for (const Naming& naming : kNamings) {
+    stems.push_back(renamed(stem, naming.asked, naming.stored));
+  }
   if (!stem.starts_with(prefix)) return stems;
   const std::string_view module = stem.substr(prefix.size());
-  for (const std::string_view other : kPrefixes) {
-    stems.push_back(join(other, module));
-    if (module == "shared_head.norm") stems.push_back(join(other, "shared_head_norm"));
+  // MLX's own names are known by endings that begin with a dot.
+  std::vector<std::string> modules = {join(".", module)};
+  if (module == "shared_head.norm") modules.emplace_back(".shared_head_norm");
+  add_mlx_names(modules);
+  for (const std::string& dotted : modules) {
+    const std::string_view own = std::string_view(dotted).substr(1);
+    for (const std::string_view other : kPrefixes) stems.push_back(join(other, own));
+    // DeepSeek V4 numbers its layers, "0.attn.wkv"; the converters of DSpark call them stages.
+    const size_t digits = std::min(own.find_first_not_of("0123456789"), own.size());
+    if (digits == 0 || digits == own.size()) continue;
+    const std::string_view alone = own.substr(digits + 1);
+    stems.push_back(join("stages.", own));
+    stems.push_back(join("decoder.", alone));
+    stems.emplace_back(alone);
   }
-  add_mlx_names(stems);
   return stems;
 }
 

@@ -1,6 +1,5 @@
 #include "weights/source/draft_source.h"
 
-#include <algorithm>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -15,7 +14,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.safetensors";
-constexpr std::string_view kRoot = "mtp.";  // of the published names
 
 bool has_file(const fs::path& path) {
   std::error_code ignored;
@@ -66,13 +64,10 @@ class DraftSource final : public WeightSource {
   bool lowers_norms_;
 };
 
-// MLX stores norms as they are; files with its names were written by its converters.
+// MLX stores norms as they are, and so do its converters, which leave out the beginning of the
+// published names.
 bool lowers_norms(const Checkpoint& checkpoint) {
-  const auto tensors = checkpoint.tensors();
-  const bool has_own_names = std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
-    return tensor.name.find(kRoot) == std::string::npos;
-  });
-  return checkpoint.format() != "mlx" && !has_own_names;
+  return checkpoint.format() != "mlx" && !checkpoint.has("pre_fc_norm_hidden.weight");
 }
 
 // The layer's own folder has it, else the model's.
@@ -110,11 +105,12 @@ fs::path draft_layer_in(const fs::path& model) {
 }
 
 bool is_draft_layer(const fs::path& folder) {
-  if (!has_file(folder / kConfig)) return false;
+  if (folder.empty() || !has_file(folder / kConfig)) return false;
   const auto config = read_json_file(folder / kConfig);
   if (!config.ok()) return false;
   const auto type = get_string(config.value(), "model_type");
-  return type.ok() && type.value() && type.value()->ends_with("_mtp");
+  if (!type.ok() || !type.value()) return false;
+  return type.value()->ends_with("_mtp") || type.value()->ends_with("_dspark");
 }
 
 Result<std::shared_ptr<const WeightSource>> with_draft_layer(

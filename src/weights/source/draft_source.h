@@ -15,7 +15,8 @@ namespace lockstep {
 // The one that a model's folder has besides its own files: mtp.safetensors, mtp/model.safetensors,
 // or another mtp*.safetensors, model-mtp* or model_mtp*. Empty: none.
 std::filesystem::path draft_layer_in(const std::filesystem::path& model);
-// Whether a folder has a draft layer alone: its config.json's model_type ends with "_mtp".
+// Whether a folder has a draft layer alone: its config.json's model_type ends with "_mtp" or, for
+// several layers, with "_dspark".
 bool is_draft_layer(const std::filesystem::path& folder);
 
 // `model` with the draft layer in `path`, a file or a folder; names that begin with `prefix` are
