@@ -56,7 +56,7 @@ class WeightSource {
   // Bytes of all files.
   virtual uint64_t file_bytes() const = 0;
   // The files that views point into, if they are files.
-  virtual std::vector<const MappedFile*> files() const { return {}; }
+  virtual std::span<const MappedFile* const> files() const { return {}; }
   // Whether a draft layer's norms are stored less 1, if it is in files of its own; else they are
   // stored as the model's.
   virtual std::optional<bool> lowers_draft_norms() const { return std::nullopt; }

@@ -523,7 +523,7 @@ class FakeEngine {
     if (drafts) pages.draft(step);
     if (drafts && is_pipeline_) scheduler.take_guesses(step.batch.tokens);
     // In a pipeline they do not come back with the choices.
-    is_pipeline_ ? void(tokens_.emplace_back()) : tokens_.push_back(step.batch.tokens);
+    tokens_.push_back(is_pipeline_ ? std::vector<int32_t>() : step.batch.tokens);
     choices_.push_back(pages.compute(step));
     next_.push_back(pages.guess_next(step, choices_.back()));
     hidden_.emplace_back(step.batch.hidden_outputs.size(), 1.0f);

@@ -21,7 +21,6 @@
 #include "model/load/shape_model.h"
 #include "planner/cluster_file.h"
 #include "planner/facts/measured_machine.h"
-#include "weights/source/draft_source.h"
 
 namespace lockstep {
 namespace {
@@ -88,18 +87,10 @@ Result<Source> find_source(const PlanCommandFlags& flags, const std::string& nam
   return source;
 }
 
-// The folder of a draft layer by itself; empty: it is none.
-Result<std::string> draft_layer_named(const std::string& name) {
-  if (name.empty()) return std::string();
-  const std::string path = TRY(find_model(name));
-  return is_draft_layer(path) ? path : std::string();
-}
-
 // The model that guesses in the place of the draft layer, refused for the reasons for which an
 // engine would refuse it.
-Result<ModelFacts> open_draft_model(const PlanCommandFlags& flags, const Source& planned,
+Result<ModelFacts> open_draft_model(const Source& draft, const Source& planned,
                                     const ModelConfig& config, int context) {
-  const Source draft = TRY(find_source(flags, flags.draft_model, false));
   const OpenedModel opened = TRY(open_model(draft.path));
   // Shapes have no tokenizers, and are best called by their names.
   const auto path_of = [](const Source& source) {
@@ -117,19 +108,17 @@ Status run_plan(const PlanCommandFlags& flags) {
   const bool is_reformatted = flags.shape.bits != 0 || !flags.shape.format.empty();
   const Source found = TRY(find_source(flags, flags.model, is_reformatted));
   subject.format = found.format;
-  const std::string layer = TRY(draft_layer_named(flags.draft_model));
-  const bool has_draft_model = !flags.draft_model.empty() && layer.empty();
-  const OpenedModel model = TRY(has_draft_model ? open_model(found.path)
-                                : layer.empty() ? open_with_draft_layer(found.path)
-                                                : open_with_draft_files(found.path, layer));
+  Source draft;
+  if (!flags.draft_model.empty()) draft = TRY(find_source(flags, flags.draft_model, false));
+  const OpenedModel model = TRY(open_for_drafts(found.path, true, draft.path));
   const ModelFacts facts = TRY(model_facts(model));
   LoadLimits& limits = subject.request.limits;
   if (limits.context == 0) limits.context = TRY(context_for(model.config, 0));
   limits.kv = kv_of(false, flags.kv);
-  std::optional<ModelFacts> draft;
-  if (has_draft_model) {
-    draft = TRY(open_draft_model(flags, found, model.config, limits.context));
-    subject.request.draft_model = &*draft;
+  std::optional<ModelFacts> draft_facts;
+  if (!draft.path.empty() && !model.prefers_draft_files) {
+    draft_facts = TRY(open_draft_model(draft, found, model.config, limits.context));
+    subject.request.draft_model = &*draft_facts;
   }
   const ClusterFacts cluster = TRY(read_cluster(flags));
   const ModelPlan plan = TRY(plan_model(facts, cluster, subject.request));

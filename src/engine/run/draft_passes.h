@@ -1,8 +1,8 @@
 // DraftPasses: the part of a step of a draft layer or a draft model, on every rank of a group: its
 // first pass, and one pass more for each further guess; or blocks of guesses. It comes before the
 // batch; in a pipeline a draft model's in the first stage, a layer's in the last one, after the
-// choices. Every rank makes the same guesses: the
-// token with the largest logit, whatever the request's options are. The engine's thread uses it.
+// choices. Every rank makes the same guesses: the token with the largest logit, whatever the
+// request's options are. The engine's thread uses it.
 #pragma once
 
 #include <span>

@@ -64,8 +64,6 @@ class ModelEngine final : public Engine {
   // model and the sampler find the group at the same address.
   void join(Group world) { pipeline_.emplace(std::move(world), stages_); }
   void begin_epoch();
-  // With its draft layer if that is used, which may be in files of its own.
-  Result<OpenedModel> open_main_model(const GroupSpec& spec, PartialFiles partial) const;
   // `source` is the source of `opened`, or one that quantises it.
   Status load_model(const EngineOptions& options, const OpenedModel& opened,
                     std::shared_ptr<const WeightSource> source);
@@ -75,7 +73,7 @@ class ModelEngine final : public Engine {
   // The other model that guesses, if there is one: what can be refused before anything is loaded,
   // and the rest after load_model().
   Result<std::optional<OpenedModel>> open_draft_model(const GroupSpec& spec,
-                                                      const ModelConfig& config);
+                                                      const OpenedModel& model);
   Status load_draft_model(const EngineOptions& options, const OpenedModel& opened);
   void make_sampler();
   // Serving continues without one if it cannot be opened, with a warning.

@@ -16,7 +16,6 @@
 #include "model/load/shape_model.h"
 #include "model/load/stages.h"
 #include "model/quantise/quantising.h"
-#include "weights/source/draft_source.h"
 
 namespace lockstep {
 namespace {
@@ -42,7 +41,8 @@ Status ModelEngine::load(const EngineOptions& options) {
   const GroupSpec& spec = options.spec;
   measure_links_every_ = options.measure_links_every;
   const auto partial = spec.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
-  const OpenedModel opened = TRY(open_main_model(spec, partial));
+  const OpenedModel opened = TRY(open_for_drafts(
+      spec.model.string(), spec.draft_layer, spec.draft_model, partial, pipeline_->place().stages));
   const ModelConfig& config = opened.config;
   if (!opened.draft_problem.empty() && pipeline_->is_leader()) {
     log_info("{}: the draft layer is left out: {}", spec.model.string(), opened.draft_problem);
@@ -65,7 +65,7 @@ Status ModelEngine::load(const EngineOptions& options) {
                                               .sequences = limits_.sequences_max,
                                               .tokens_max = limits_.tokens_max,
                                               .pages = pages_needed(limits_)});
-  const std::optional<OpenedModel> draft = TRY(open_draft_model(spec, config));
+  const std::optional<OpenedModel> draft = TRY(open_draft_model(spec, opened));
   std::shared_ptr<const QuantisingSource> quantising;
   if (spec.bits > 0) {
     quantising = quantising_source(
@@ -123,17 +123,6 @@ ModelOptions ModelEngine::model_options(const EngineOptions& options, const Mode
           .progress = options.progress};
 }
 
-Result<OpenedModel> ModelEngine::open_main_model(const GroupSpec& spec,
-                                                 PartialFiles partial) const {
-  const int stages = pipeline_->place().stages;
-  if (is_draft_layer(spec.draft_model)) {
-    return open_with_draft_files(spec.model.string(), spec.draft_model, partial, stages);
-  }
-  const bool drafts = spec.draft_layer && spec.draft_model.empty();
-  return drafts ? open_with_draft_layer(spec.model.string(), partial, stages)
-                : open_model(spec.model.string(), partial);
-}
-
 Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& opened,
                                std::shared_ptr<const WeightSource> source) {
   const ModelConfig& config = opened.config;
@@ -156,14 +145,14 @@ Status ModelEngine::load_model(const EngineOptions& options, const OpenedModel& 
 }
 
 Result<std::optional<OpenedModel>> ModelEngine::open_draft_model(const GroupSpec& spec,
-                                                                 const ModelConfig& config) {
-  const bool has_none = spec.draft_model.empty() || is_draft_layer(spec.draft_model);
+                                                                 const OpenedModel& model) {
+  const bool has_none = spec.draft_model.empty() || model.prefers_draft_files;
   if (has_none || !pipeline_->place().is_first()) return std::optional<OpenedModel>();
   std::optional<OpenedModel> opened = TRY(open_model(spec.draft_model.string()));
   const ModelOfFiles draft{spec.draft_model, opened->config};
   TRY(check_draft_model(draft, limits_.context));
   // Other ranks may lack the tokenizers.
-  if (pipeline_->is_leader()) TRY(check_draft_tokens({spec.model, config}, draft));
+  if (pipeline_->is_leader()) TRY(check_draft_tokens({spec.model, model.config}, draft));
   limits_.draft_vocab_size = opened->config.vocab_size;
   return opened;
 }

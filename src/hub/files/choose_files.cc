@@ -68,6 +68,9 @@ std::string gguf_model(std::string_view name) {
   return std::string(name);
 }
 
+// A place of a model's draft layer (weights/source/draft_source.h).
+constexpr const char* kDraftLayer = "mtp/model.safetensors";
+
 constexpr size_t kNamedModelsMax = 100;  // in a message
 
 struct GgufModel {
@@ -91,24 +94,22 @@ Error several_gguf_files(const ModelId& id, const std::map<std::string, GgufMode
                       models.size(), id.repository, names)};
 }
 
-// The weights of a model, or of its draft layer (weights/source/draft_source.h).
-bool is_loaded(std::string_view name) {
-  return name.ends_with(".safetensors") && (is_top(name) || name == "mtp/model.safetensors");
-}
-
 // The weights to load: safetensors if there are any, else one GGUF model.
 Result<std::unordered_set<std::string, TextHash>> choose_weights(
     const std::vector<const HubFile*>& candidates, const ModelId& id) {
   std::vector<std::string> names;
   for (const HubFile* file : candidates) {
-    if (is_loaded(file->name)) names.push_back(file->name);
+    if (is_top(file->name) && file->name.ends_with(".safetensors")) names.push_back(file->name);
   }
   const auto is_doubled = [](const std::string& name) { return name.starts_with("consolidated"); };
   if (!std::all_of(names.begin(), names.end(), is_doubled)) std::erase_if(names, is_doubled);
   const auto chosen = [&names] {
     return std::unordered_set<std::string, TextHash>(names.begin(), names.end());
   };
-  if (!names.empty() && id.file.empty()) return chosen();
+  if (!names.empty() && id.file.empty()) {
+    names.emplace_back(kDraftLayer);
+    return chosen();
+  }
   std::map<std::string, GgufModel> models;
   for (const HubFile* file : candidates) {
     const bool is_asked = id.file.empty() || gguf_model(file->name) == gguf_model(id.file);

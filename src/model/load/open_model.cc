@@ -170,11 +170,15 @@ Result<OpenedModel> open_with_draft_layer(const std::string& model, PartialFiles
   return opened;
 }
 
-Result<OpenedModel> open_with_draft_files(const std::string& model,
-                                          const std::filesystem::path& draft_files,
-                                          PartialFiles partial, int stages) {
+Result<OpenedModel> open_for_drafts(const std::string& model, bool draft_layer,
+                                    const std::filesystem::path& draft_model, PartialFiles partial,
+                                    int stages) {
+  if (!is_draft_layer(draft_model)) {
+    return draft_layer && draft_model.empty() ? open_with_draft_layer(model, partial, stages)
+                                              : open_model(model, partial);
+  }
   OpenedModel opened = TRY(open_model(model, partial));
-  opened.draft_files = draft_files;
+  opened.draft_files = draft_model;
   opened.prefers_draft_files = true;
   use_draft_layer(opened, stages);
   if (opened.config.has_draft_layer()) return opened;
@@ -183,7 +187,7 @@ Result<OpenedModel> open_with_draft_files(const std::string& model,
           ? fmt::format("lockstep knows no draft layer of {}", opened.config.architecture->name)
           : opened.draft_problem;
   return Error{ErrorCode::kInvalidArgument,
-               fmt::format("the draft layer {} cannot be used: {}", draft_files.string(), problem)};
+               fmt::format("the draft layer {} cannot be used: {}", draft_model.string(), problem)};
 }
 
 }  // namespace lockstep

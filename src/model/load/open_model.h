@@ -35,12 +35,13 @@ void use_draft_layer(OpenedModel& model, int stages = 1);
 Result<OpenedModel> open_with_draft_layer(const std::string& model,
                                           PartialFiles partial = PartialFiles::kRefused,
                                           int stages = 1);
-// The same with the draft layer in `draft_files`, for which is_draft_layer() is true.
-// kInvalidArgument, with the reason, if it cannot be used.
-Result<OpenedModel> open_with_draft_files(const std::string& model,
-                                          const std::filesystem::path& draft_files,
-                                          PartialFiles partial = PartialFiles::kRefused,
-                                          int stages = 1);
+// The model as its guesses need it. `draft_model`: empty, or another model, for which a draft layer
+// would be left out, or the draft layer in files of its own (is_draft_layer()), which is used
+// instead of one among the model's files: prefers_draft_files. kInvalidArgument, with the reason,
+// if that cannot be used. `draft_layer`: whether its own may guess.
+Result<OpenedModel> open_for_drafts(const std::string& model, bool draft_layer,
+                                    const std::filesystem::path& draft_model,
+                                    PartialFiles partial = PartialFiles::kRefused, int stages = 1);
 // Only the config, without opening the weights.
 Result<ModelConfig> read_model_config(const std::string& model);
 

@@ -48,9 +48,8 @@ class RecordingSource final : public WeightSource {
 
  private:
   void note(std::span<const std::byte> bytes) const {
-    for (const MappedFile* const each : source_.files()) {
-      const MappedFile& file = *each;
-      if (const auto place = file.place_of(bytes)) noted_[file.path()].push_back(*place);
+    for (const MappedFile* file : source_.files()) {
+      if (const auto place = file->place_of(bytes)) noted_[file->path()].push_back(*place);
     }
   }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "json/json_file.h"
 #include "weights/source/safetensors_source.h"
@@ -28,7 +29,11 @@ class DraftSource final : public WeightSource {
       : model_(std::move(model)),
         draft_(std::move(draft)),
         prefix_(prefix),
-        lowers_norms_(lowers_norms) {}
+        lowers_norms_(lowers_norms) {
+    for (const auto& source : {model_, draft_}) {
+      files_.insert(files_.end(), source->files().begin(), source->files().end());
+    }
+  }
 
   Result<StoredMatrix> matrix(const MatrixRequest& request) const override {
     return of(request.name).matrix(request);
@@ -43,16 +48,8 @@ class DraftSource final : public WeightSource {
     return of(name).has(name, stack_index);
   }
   uint64_t file_bytes() const override { return model_->file_bytes() + draft_->file_bytes(); }
-  std::vector<const MappedFile*> files() const override {
-    std::vector<const MappedFile*> files = model_->files();
-    for (const MappedFile* file : draft_->files()) files.push_back(file);
-    return files;
-  }
+  std::span<const MappedFile* const> files() const override { return files_; }
   std::optional<bool> lowers_draft_norms() const override { return lowers_norms_; }
-  Status need(std::span<const std::byte> bytes) const override {
-    TRY(model_->need(bytes));
-    return draft_->need(bytes);
-  }
 
  private:
   const WeightSource& of(std::string_view name) const {
@@ -62,6 +59,7 @@ class DraftSource final : public WeightSource {
   std::shared_ptr<const WeightSource> model_, draft_;
   std::string prefix_;
   bool lowers_norms_;
+  std::vector<const MappedFile*> files_;
 };
 
 // MLX stores norms as they are, and so do its converters, which leave out the beginning of the

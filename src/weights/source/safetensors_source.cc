@@ -107,12 +107,8 @@ Result<std::shared_ptr<const WeightSource>> SafetensorsSource::over(
 
 SafetensorsSource::SafetensorsSource(std::shared_ptr<const Checkpoint> checkpoint,
                                      QuantisationConfig config, TensorNames names)
-    : checkpoint_(std::move(checkpoint)), config_(std::move(config)), names_(std::move(names)) {}
-
-std::vector<const MappedFile*> SafetensorsSource::files() const {
-  std::vector<const MappedFile*> files;
-  for (const MappedFile& file : checkpoint_->files()) files.push_back(&file);
-  return files;
+    : checkpoint_(std::move(checkpoint)), config_(std::move(config)), names_(std::move(names)) {
+  for (const MappedFile& file : checkpoint_->files()) files_.push_back(&file);
 }
 
 Result<StoredMatrix> SafetensorsSource::matrix(const MatrixRequest& request) const {

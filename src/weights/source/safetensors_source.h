@@ -40,7 +40,7 @@ class SafetensorsSource final : public WeightSource {
   std::vector<int64_t> shape_of(std::string_view name) const override;
   bool has(std::string_view name, int stack_index) const override;
   uint64_t file_bytes() const override { return checkpoint_->file_bytes(); }
-  std::vector<const MappedFile*> files() const override;
+  std::span<const MappedFile* const> files() const override { return files_; }
 
  private:
   // The biases of gpt-oss' fused gate and up projections, split: all gates of a stack, then all its
@@ -78,6 +78,7 @@ class SafetensorsSource final : public WeightSource {
   std::shared_ptr<const Checkpoint> checkpoint_;
   QuantisationConfig config_;
   TensorNames names_;
+  std::vector<const MappedFile*> files_;
   std::vector<int32_t> even_rows_;  // 0, 2, 4, ...: as many as the largest fused stack needs
   std::vector<int32_t> odd_rows_;
   std::map<std::string, SplitBiases, std::less<>> split_biases_;  // by the fused tensor's name
