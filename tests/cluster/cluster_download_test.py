@@ -12,6 +12,7 @@ from hub_machines import MODEL, NAMES, PIECE, HubMachinesTest, fake_hub
 from machines import wait_for
 
 NAME = MODEL
+TALE = {"model": machines.MODEL_NAME, "prompt": "Lily and Tom", "temperature": 0, "max_tokens": 60}
 WEIGHTS = "model.safetensors"
 LAYERS = 4  # some 90 MB
 SEEDS = 2
@@ -144,6 +145,19 @@ class Download(HubMachinesTest):
         self.wait_until_ready(client)
         self.assertEqual(self.complete(client), expected)
         wait_for(lambda: len(self.holders()) >= 2, lambda: f"a second copy again {self.told()}", PATIENCE_S)
+
+    def test_every_machine_of_a_model_fetches_its_draft_model(self):
+        self.start()
+        anna = self.cluster.machines[0]
+        text, = machines.texts_alone([TALE])
+        loaded = self.command(anna, "load", machines.MODEL, "--ranks", "2", "--parallel", "pipeline",
+                              "--draft-model", MODEL, "--timeout", str(int(PATIENCE_S)))
+        self.assertEqual(loaded.returncode, 0, loaded.stderr + self.told())
+        placed = anna.placement()
+        for machine in placed:
+            self.assertTrue(self.has_all(machine), machine.name)
+        self.assertEqual(anna.answer(TALE), text)
+        wait_for(lambda: machines.metric(placed[0], "lockstep_draft_steps_total", machines.MODEL_NAME) > 0, "guesses")
 
     def test_damage_on_a_disk_is_found(self):
         self.start()

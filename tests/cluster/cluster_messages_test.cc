@@ -19,6 +19,7 @@ DesiredEntry some_entry() {
   entry.stamp = {5, 6, node(7), 8};
   entry.wanted = true;
   entry.path = "/models/\"q\"";
+  entry.draft_model = "Qwen/Qwen3-0.6B";
   entry.promises = {.context = 4096,
                     .streams = 2,
                     .parallel = 3,
@@ -135,7 +136,7 @@ TEST_CASE("a node's addresses for links have this form") {
   beat.data_addresses = {{"10.86.12.1", 30}, {"fd00:9::2", 64}};
   const std::string text = encode_cluster_message(beat);
   CHECK(text.find(R"("data_addresses":[{"host":"10.86.12.1","bits":30},)"
-                  R"({"host":"fd00:9::2","bits":64}],"version":4})") != std::string::npos);
+                  R"({"host":"fd00:9::2","bits":64}],"version":5})") != std::string::npos);
 }
 
 TEST_CASE("a message of another version is named and not read further") {
@@ -150,9 +151,9 @@ TEST_CASE("a message of another version is named and not read further") {
 
 TEST_CASE("an invalid message is corrupt") {
   for (const std::string text :
-       {"", "{}", "[]", R"({"version":4})", R"({"version":4,"type":"vote"})",
-        R"({"version":4,"type":"start","model":"m"})", R"({"version":-1})",
-        R"({"version":4,"type":"start","model":"m","epoch":{"counter":-1}})"}) {
+       {"", "{}", "[]", R"({"version":5})", R"({"version":5,"type":"vote"})",
+        R"({"version":5,"type":"start","model":"m"})", R"({"version":-1})",
+        R"({"version":5,"type":"start","model":"m","epoch":{"counter":-1}})"}) {
     CAPTURE(text);
     CHECK(!decode_cluster_message(text).ok());
   }

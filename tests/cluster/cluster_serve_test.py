@@ -86,6 +86,23 @@ class FourMachinesTest(unittest.TestCase):
                 self.cluster.machines[ranks % 4].unload()
                 self.cluster.wait_until_empty()
 
+    def test_a_draft_model_guesses_on_the_machines_of_the_model_and_is_placed_again_with_it(self):
+        anna = self.cluster.machines[0]
+        anna.load("--ranks", "2", "--draft-model", MODEL)
+        self.assertEqual(anna.model(NAME)["wanted"]["draft_model"], os.path.realpath(MODEL))
+        self.check_answers()
+        owner, other = anna.placement()
+        guessed = lambda machine: machines.metric(machine, "lockstep_draft_steps_total", NAME) > 0  # noqa: E731
+        wait_for(lambda: guessed(owner), "guesses")
+        client = next(machine for machine in self.cluster.machines if machine not in (owner, other))
+        stream = Stream(client, LONG).wait_for_pieces(5)
+        owner.kill()
+        stream.check_under_way()
+        self.check_whole(stream)
+        print(f"owner killed: longest pause of the stream {stream.longest_pause():.2f} s")
+        alive = [machine for machine in self.cluster.machines if machine is not owner]
+        wait_for(lambda: any(guessed(machine) for machine in alive), "guesses of the next group")
+
     def test_flags_of_links_hold_between_machines(self):
         self.cluster.machines[0].load("--ranks", "2")
         owner = self.cluster.machines[0].placement()[0]

@@ -135,6 +135,8 @@ TEST_CASE("an entry survives JSON, and broken JSON is named") {
                    .aliases = {"alias"},
                    .idle_unload_s = 600,
                    .replicas = 3};
+  CHECK(entry_text(made).find("draft_model") == std::string::npos);  // as earlier versions wrote it
+  made.draft_model = "/models/small";
   const auto read = entry_of(entry_json(made));
   REQUIRE(read.ok());
   CHECK(read.value() == made);
@@ -161,6 +163,21 @@ TEST_CASE("a new placement is needed for other promises, not for other names") {
   after.promises.parallelism = Parallelism::kPipeline;
   CHECK(placement_key(before) != placement_key(after));
   CHECK(entry_of(entry_json(after)).value() == after);
+  after = before;
+  after.draft_model = "/models/small";
+  CHECK(placement_key(before) != placement_key(after));
+}
+
+TEST_CASE("an entry reads its model and its draft model, with the same limits") {
+  auto made = entry("a", 1);
+  CHECK(made.reads(made.path));
+  CHECK(!made.reads(""));
+  made.draft_model = "org/small";
+  CHECK((made.reads(made.path) && made.reads("org/small") && !made.reads("org/other")));
+  made.draft_model = std::string(kModelPathBytesMax + 1, 'x');
+  CHECK(!check_entry(made).ok());
+  made.draft_model = "\xff";
+  CHECK(!check_entry(made).ok());
 }
 
 TEST_CASE("stamps keep growing when the wall clock is set back, and exceed those seen") {

@@ -256,6 +256,11 @@ class TwoNodes(unittest.TestCase):
         wait_for(lambda: pulls()[0]["phase"] == "done", "the pull is done")
         self.assertEqual(pulls()[0]["source"], "neighbour")
         self.assertEqual(self.hub.sent_bytes(), 0)
+        # A model that guesses for one that is to be loaded is used as well.
+        self.assertEqual(self.control("POST", "/cluster/load", {"model": "org/big", "draft_model": "org/tiny"})[0], 200)
+        status, refused = self.control("DELETE", "/cluster/disk", {"model": "org/tiny"})
+        self.assertEqual((status, "unload it first" in json.dumps(refused)), (400, True), refused)
+        self.assertEqual(self.control("POST", "/cluster/unload", {"model": "org/big"})[0], 200)
         status, removed = self.control("DELETE", "/cluster/disk", {"model": "org/tiny", "node": "berta"})
         self.assertEqual(status, 200, removed)
         self.assertEqual(self.disks()["berta"]["models"], [])

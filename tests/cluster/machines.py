@@ -4,6 +4,7 @@ is attached. Needs root and `ip`; everything is made inside a namespace of this 
 import http.client
 import json
 import os
+import re
 import secrets
 import select
 import shutil
@@ -340,6 +341,18 @@ class Streams(threading.Thread):
         self.join(2 * PATIENCE_S)
         assert not self.is_alive(), "the last stream has no end"
         assert not self.problem, self.problem
+
+
+def metric(machine, name, model):
+    """The sum of a metric of this model at a machine's node; 0: it has none."""
+    connection = http.client.HTTPConnection(machine.address, HTTP_PORT, timeout=PATIENCE_S)
+    try:
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+    finally:
+        connection.close()
+    found = re.findall(rf'^{name}{{[^}}]*model="{re.escape(model)}"[^}}]*}} ([0-9.e+]+)$', text, re.MULTILINE)
+    return sum(float(value) for value in found)
 
 
 def texts_alone(bodies):

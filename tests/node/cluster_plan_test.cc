@@ -12,6 +12,7 @@
 
 #include "cluster/cluster_fixture.h"
 #include "model/load/shape_model.h"
+#include "node/cluster/planned_model.h"
 #include "node/cluster/what_if.h"
 #include "planner/facts/measured_machine.h"
 #include "support/numbered_node.h"
@@ -48,15 +49,15 @@ DesiredEntry entry_of(ModelPromises promises = {}) {
   return entry;
 }
 
-const ModelFacts& llama() {
-  static const ModelFacts facts = [] {
-    auto model = open_model(entry_of().path);
-    REQUIRE_MESSAGE(model.ok(), (model.ok() ? "" : model.error().message));
-    auto made = model_facts(model.value());
-    REQUIRE(made.ok());
-    return std::move(made.value());
-  }();
-  return facts;
+PlannedModel read_model(const std::string& draft_model = "") {
+  auto made = read_planned_model(entry_of().path, draft_model, PartialFiles::kRefused);
+  REQUIRE_MESSAGE(made.ok(), (made.ok() ? "" : made.error().message));
+  return std::move(made.value());
+}
+
+const PlannedModel& llama() {
+  static const PlannedModel model = read_model();
+  return model;
 }
 
 Result<std::vector<RankPlan>> try_plan(const ModelPromises& promises,
@@ -244,9 +245,57 @@ TEST_CASE("cluster plan: the promised streams are those of all groups") {
   const ModelPromises sixteen{.context = 4096, .streams = 16, .replicas = 2};
   CHECK(plans_of(sixteen, 2, two)[0].ranks[0].bytes ==
         plan_of(eight, offers_of({16 * kGib})).ranks[0].bytes);
-  CHECK(planned_limits(llama().config, sixteen).value().streams == 8);
-  CHECK(planned_limits(llama().config, {.streams = 9, .replicas = 2}).value().streams == 5);
-  CHECK(planned_limits(llama().config, {.replicas = 4}).value().streams == kSequencesDefault);
+  CHECK(planned_limits(llama().facts.config, sixteen).value().streams == 8);
+  CHECK(planned_limits(llama().facts.config, {.streams = 9, .replicas = 2}).value().streams == 5);
+  CHECK(planned_limits(llama().facts.config, {.replicas = 4}).value().streams == kSequencesDefault);
+}
+
+TEST_CASE("cluster plan: a draft model counts where its ranks are, and must hold the context") {
+  const ModelPromises promises{.context = 4096, .streams = 1};
+  const auto offers = offers_of({16 * kGib});
+  const PlannedModel with_draft = read_model(entry_of().path);  // guesses for itself
+  const int64_t alone = plan_of(promises, offers).ranks[0].bytes;
+  const auto plans = plan_groups(entry_of(promises), with_draft, 1, offers);
+  REQUIRE(plans.ok());
+  const int64_t both = plans.value()[0].ranks[0].bytes;
+  CHECK(both > 18 * alone / 10);  // its process and its buffers are there once
+  CHECK(both <= 2 * alone);
+  CHECK(!plan_groups(entry_of(promises), with_draft, 1, offers_of({alone})).ok());
+  PlannedModel short_draft = read_model(entry_of().path);
+  short_draft.draft_model->config.positions_max = 4095;
+  const auto refused = plan_groups(entry_of(promises), short_draft, 1, offers);
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().message ==
+        "the draft model llama-3.2-1b cannot be used: it has 4095 positions, the context has 4096: "
+        "lower --context");
+}
+
+TEST_CASE("cluster plan: the planner needs the files of the draft model too") {
+  std::atomic<bool> is_there{false};
+  ClusterPlanner planner([&is_there](const std::string& path) -> Result<std::string> {
+    if (path != "org/small") return path;
+    if (is_there) return entry_of().path;
+    return Error{ErrorCode::kNotFound, "its files are not on this node yet"};
+  });
+  const auto offers = offers_of({16 * kGib});
+  DesiredEntry entry = entry_of({.context = 4096, .streams = 1});
+  REQUIRE(comes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
+  const int64_t alone = planner.plan(entry, 1, offers).value()[0].ranks[0].bytes;
+  entry.draft_model = "org/small";
+  REQUIRE(comes_true([&] {
+    const auto asked = planner.plan(entry, 1, offers);
+    return !asked.ok() && asked.error().message == "its files are not on this node yet";
+  }));
+  is_there = true;
+  REQUIRE(comes_true([&] { return planner.plan(entry, 1, offers).ok(); }));
+  CHECK(planner.plan(entry, 1, offers).value()[0].ranks[0].bytes > 18 * alone / 10);
+  entry.draft_model = shape_model_text({.shape = "qwen3-0.6b", .format = "bf16"});
+  CHECK(comes_true([&] {
+    const auto asked = planner.plan(entry, 1, offers);
+    return !asked.ok() && asked.error().message ==
+                              "the draft model qwen3-0.6b cannot be used: it has 151936 tokens and "
+                              "the model 128256";
+  }));
 }
 
 // Some tens of milliseconds of one processor, as the message shows.

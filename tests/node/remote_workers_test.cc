@@ -115,7 +115,8 @@ struct LeaderAndHost {
   }
 
   HostedPart part_of_b() const {
-    HostedPart part{.model = "echo", .epoch = epoch, .leader = ranks[0].node, .path = model.path()};
+    HostedPart part{
+        .model = "echo", .epoch = epoch, .leader = ranks[0].node, .files = {.model = model.path()}};
     part.hosts.hosts.assign(ranks.size(), "127.0.0.1");
     part.hosts.hosts.back() = "0.0.0.0";
     part.hosts.ranks = {static_cast<int>(ranks.size()) - 1};
@@ -123,7 +124,7 @@ struct LeaderAndHost {
   }
   std::shared_ptr<WorkerPlaces> places() {
     ClusterPlacesOptions options{.own = a.id(), .model = "echo", .epoch = epoch, .ranks = ranks};
-    options.path = model.path();
+    options.files.model = model.path();
     options.hosts.hosts.assign(ranks.size(), "::");
     options.hosts.hosts.back() = "127.0.0.1";
     for (size_t rank = 0; rank + 1 < ranks.size(); ++rank) {

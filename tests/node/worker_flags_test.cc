@@ -19,7 +19,7 @@ Result<WorkerFlags> parse(std::vector<std::string> arguments) {
 
 TEST_CASE("worker flags: a worker reads the flags that its node writes") {
   const WorkerFlags flags{.control_fd = 3,
-                          .model = "/models/a b",
+                          .files = {.model = "/models/a b", .draft_model = "/models/small"},
                           .hosts = {"::", "fe80::1%eth0", "10.0.0.2"},
                           .paths = {{}, {{{"10.86.12.1", "10.86.12.2"}}, ""}, {{}, "no, \"why\""}},
                           .machine_ranks = 2,
@@ -29,7 +29,7 @@ TEST_CASE("worker flags: a worker reads the flags that its node writes") {
   const auto read = parse(worker_arguments(flags));
   REQUIRE(read.ok());
   CHECK(read.value().control_fd == 3);
-  CHECK(read.value().model == flags.model);
+  CHECK(read.value().files == flags.files);
   CHECK(read.value().hosts == flags.hosts);
   CHECK(read.value().paths == flags.paths);
   CHECK(read.value().machine_ranks == 2);
@@ -56,11 +56,11 @@ TEST_CASE("worker flags: the ranks of one machine connect over loopback") {
   const MachineHosts machine{.ranks = {0, 2},
                              .hosts = {"::", "10.0.0.2", "::"},
                              .paths = {{}, {{{"10.9.0.1", "10.9.0.2"}}, ""}, {}}};
-  const WorkerFlags flags = flags_of_rank(2, "/m", machine);
+  const WorkerFlags flags = flags_of_rank(2, {.model = "/m"}, machine);
   CHECK(flags.hosts == std::vector<std::string>{"127.0.0.1", "10.0.0.2", "::"});
   CHECK(flags.paths == machine.paths);
   CHECK(flags.machine_ranks == 2);
-  CHECK(flags.model == "/m");
+  CHECK(flags.files == PathsHere{.model = "/m"});
   const MachineHosts known{.ranks = {0, 1}, .hosts = {"10.0.0.1", "10.0.0.1"}};
-  CHECK(flags_of_rank(1, "", known).hosts == known.hosts);
+  CHECK(flags_of_rank(1, {}, known).hosts == known.hosts);
 }

@@ -81,6 +81,7 @@ TEST_CASE("the status shows nodes, placements, and waiting models with the reaso
         R"([{"group":0,"phase":"ready","stages":1,"running":0},)"
         R"({"group":1,"phase":"loading","stages":1,"running":0}])");
   CHECK(at(ready, "wanted", "replicas") == 1);
+  CHECK(at(ready, "wanted", "draft_model").is_null());
   CHECK(at(ready, "placement", 1, "node_name") == "cccccccc");  // its name was never reported
   CHECK(at(ready, "wanted", "nodes", 0) == "beta");
   CHECK(at(ready, "wanted", "aliases", 0) == "small");
@@ -116,7 +117,8 @@ TEST_CASE("a load becomes a desired entry with its promises") {
   CHECK(server.control("/cluster/load", R"({"model":"/models/phi.gguf"})").status == 200);
   const Answer full = server.control(
       "/cluster/load",
-      fmt::format(R"({{"model":"m","path":"/p","context":4096,"streams":2,"parallel":2,)"
+      fmt::format(R"({{"model":"m","path":"/p","draft_model":"org/small","context":4096,)"
+                  R"("streams":2,"parallel":2,)"
                   R"("parallelism":"pipeline","replicas":2,)"
                   R"("nodes":["beta","{}"],"aliases":["gpt-4"],"idle_unload_s":60}})",
                   std::string(8, 'a')));
@@ -131,6 +133,8 @@ TEST_CASE("a load becomes a desired entry with its promises") {
   CHECK(loaded[2].name == "phi");
   CHECK(loaded[3].name == "m");
   CHECK(loaded[3].path == "/p");
+  CHECK(loaded[3].draft_model == "org/small");
+  CHECK(loaded[0].draft_model.empty());
   CHECK(loaded[3].promises == ModelPromises{.context = 4096,
                                             .streams = 2,
                                             .parallel = 2,
@@ -172,6 +176,7 @@ TEST_CASE("an invalid load is refused with the field's name") {
   CHECK(refusal(R"({"model":"nope"})") ==
         "\"nope\" is neither a path that begins with / nor a hub model (org/name)");
   CHECK(contains(refusal(R"({"model":"a","path":"nope"})"), "\"nope\" is neither"));
+  CHECK(contains(refusal(R"({"model":"org/a","draft_model":"nope"})"), "\"nope\" is neither"));
   CHECK(cluster.loaded().empty());
   cluster.refuses({ErrorCode::kExhausted, "64 models are wanted already"});
   const Answer full = server.control("/cluster/load", R"({"model":"org/a"})");

@@ -369,6 +369,31 @@ TEST_CASE("a plan counts nodes that are alive, without those removed and with th
   CHECK(machines(R"(,"remove":["alpha"],"add":[)" + added + "]") == Names{"mac-studio-m3-ultra"});
 }
 
+TEST_CASE("a plan counts the model that guesses: the named one, or the cluster's") {
+  FakeCluster cluster;
+  cluster.report_to_change().nodes[0].budget_bytes = int64_t{64} << 30;
+  cluster.report_to_change().nodes[0].read_bytes_s = 100'000'000'000;
+  DeskNode node(&cluster);
+  const auto asked = [&](const std::string& rest) {
+    const Answer answer = node.ask("POST", "/cluster/plan", "",
+                                   R"({"model":"qwen3-1.7b","context":1024)" + rest + "}");
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+    return answer.json();
+  };
+  const auto memory = [](const Json& plan) {
+    const Json rank = at(plan, "choice", "groups", 0, "ranks", 0);
+    return at(rank, "weight_bytes").to_number<int64_t>();
+  };
+  const Json alone = asked(""), none = asked(R"(,"draft_model":"")");
+  const Json guessed = asked(R"(,"draft_model":"qwen3-0.6b")");
+  CHECK(at(alone, "draft_model").is_null());
+  CHECK(at(alone, "choice", "draft_tok_s").is_null());
+  CHECK(dump_json(none) == dump_json(alone));
+  CHECK(at(guessed, "draft_model") == "qwen3-0.6b");
+  CHECK(at(guessed, "choice", "draft_tok_s").to_number<double>() > 0);
+  CHECK(memory(guessed) > memory(alone) + (int64_t{1} << 30));  // 0.6e9 weights of two bytes
+}
+
 TEST_CASE("a node without a cluster is one machine of a plan, and can be removed from it") {
   DeskNode node;
   const std::string added =
@@ -417,6 +442,10 @@ TEST_CASE("a plan refuses what it does not know, and reads no file that a caller
   CHECK(asked(R"({"model":"qwen3-0.6b","remove":[1]})") == "400 remove");
   CHECK(asked(R"({"model":"qwen3-0.6b","remove":["alpha"]})") == "400 add");  // no machine is left
   CHECK(asked(R"({"model":"qwen3-0.6b","price":3})") == "400 price");
+  CHECK(asked(R"({"model":"qwen3-0.6b","draft_model":3})") == "400 draft_model");
+  CHECK(asked(R"({"model":"qwen3-0.6b","draft_model":"/etc/passwd"})") == "404 draft_model");
+  CHECK(asked(R"({"model":"qwen3-0.6b","draft_model":"llama-3.2-1b"})") ==
+        "400 model");  // its tokens
   for (const char* model : {"/etc/passwd", "../x", "no-such-model", "org/not-here", "a/b/c",
                             "shape:/etc/passwd", "config.json", "shape:qwen3-0.6b"}) {
     CHECK_MESSAGE(asked(fmt::format(R"({{"model":"{}"}})", model)) == "404 model", model);

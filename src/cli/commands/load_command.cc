@@ -24,6 +24,7 @@ constexpr std::chrono::milliseconds kLoadPollPeriod{500};
 struct LoadCommandFlags {
   NodeFlags node;
   std::string model;
+  std::string draft_model;
   std::vector<std::string> nodes;
   std::vector<std::string> aliases;
   int ranks = 0;
@@ -43,17 +44,21 @@ JsonArray text_list(const std::vector<std::string>& values) {
   return array;
 }
 
-JsonObject request_of(const LoadCommandFlags& flags, const WantedModel& wanted) {
-  return {{"model", wanted.name},
-          {"path", wanted.path},
-          {"context", flags.context},
-          {"streams", flags.streams},
-          {"parallel", flags.ranks},
-          {"parallelism", flags.parallelism},
-          {"nodes", text_list(flags.nodes)},
-          {"aliases", text_list(flags.aliases)},
-          {"idle_unload_s", flags.idle_unload_s},
-          {"replicas", flags.replicas}};
+// `draft_path`: empty, or of what guesses.
+JsonObject request_of(const LoadCommandFlags& flags, const WantedModel& wanted,
+                      const std::string& draft_path) {
+  JsonObject request{{"model", wanted.name},
+                     {"path", wanted.path},
+                     {"context", flags.context},
+                     {"streams", flags.streams},
+                     {"parallel", flags.ranks},
+                     {"parallelism", flags.parallelism},
+                     {"nodes", text_list(flags.nodes)},
+                     {"aliases", text_list(flags.aliases)},
+                     {"idle_unload_s", flags.idle_unload_s},
+                     {"replicas", flags.replicas}};
+  if (!draft_path.empty()) request["draft_model"] = draft_path;
+  return request;
 }
 
 // Waits until the model is ready; returns where it is.
@@ -92,8 +97,10 @@ Result<std::string> wait_until_ready(const LoadCommandFlags& flags, const std::s
 
 Status load(const LoadCommandFlags& flags) {
   const WantedModel wanted = TRY(wanted_model(flags.model));
+  std::string draft_path;
+  if (!flags.draft_model.empty()) draft_path = TRY(wanted_model(flags.draft_model)).path;
   JsonObject answer{{"model", wanted.name}, {"path", wanted.path}};
-  TRY(tell_node(flags.node, "/cluster/load", request_of(flags, wanted)));
+  TRY(tell_node(flags.node, "/cluster/load", request_of(flags, wanted, draft_path)));
   std::string line = fmt::format("{} is wanted; `lockstep status` shows its progress", wanted.name);
   if (flags.idle_unload_s > 0) {
     line = fmt::format("{} is loaded on its first request", wanted.name);
@@ -130,6 +137,9 @@ void add_load_command(CLI::App& app, Command& chosen) {
       ->add_option("MODEL", flags->model,
                    "a folder or .gguf file on this machine, or a hub model (org/name)")
       ->required();
+  command->add_option("--draft-model", flags->draft_model,
+                      "a smaller model with the same tokens, given the same way, which guesses "
+                      "instead of the draft layer; the text stays the same");
   command->add_option("--nodes", flags->nodes, "only on these nodes, by name or id (A,B)")
       ->delimiter(',')
       ->allow_extra_args(false);

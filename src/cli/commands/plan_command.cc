@@ -16,9 +16,8 @@
 #include "cli/text/output.h"
 #include "cli/text/plan_text.h"
 #include "device/open/read_probe.h"
-#include "engine/run/draft_model.h"
-#include "model/load/open_model.h"
 #include "model/load/shape_model.h"
+#include "node/cluster/planned_model.h"
 #include "planner/cluster_file.h"
 #include "planner/facts/measured_machine.h"
 
@@ -67,7 +66,6 @@ Result<ClusterFacts> read_cluster(const PlanCommandFlags& flags) {
 
 // A checkpoint as stored, a shape as random weights.
 struct Source {
-  std::string name;  // as given
   std::string path;
   std::string format;  // empty: as stored
 };
@@ -75,8 +73,7 @@ struct Source {
 // `is_reformatted`: files too are planned as a shape with the flags' bits or format.
 Result<Source> find_source(const PlanCommandFlags& flags, const std::string& name,
                            bool is_reformatted) {
-  Source source{.name = name};
-  source.path = TRY(find_model(name));
+  Source source{.path = TRY(find_model(name))};
   std::error_code ignored;
   const bool is_file = std::filesystem::exists(source.path, ignored);
   if (is_shape_model(source.path) || (is_file && !is_reformatted)) return source;
@@ -87,21 +84,6 @@ Result<Source> find_source(const PlanCommandFlags& flags, const std::string& nam
   return source;
 }
 
-// The model that guesses in the place of the draft layer, refused for the reasons for which an
-// engine would refuse it.
-Result<ModelFacts> open_draft_model(const Source& draft, const Source& planned,
-                                    const ModelConfig& config, int context) {
-  const OpenedModel opened = TRY(open_model(draft.path));
-  // Shapes have no tokenizers, and are best called by their names.
-  const auto path_of = [](const Source& source) {
-    return std::filesystem::path(is_shape_model(source.path) ? source.name : source.path);
-  };
-  const std::filesystem::path own = path_of(planned), other = path_of(draft);
-  TRY(check_draft_model({other, opened.config}, context));
-  TRY(check_draft_tokens({own, config}, {other, opened.config}));
-  return model_facts(opened);
-}
-
 Status run_plan(const PlanCommandFlags& flags) {
   PlanSubject subject{
       .model = flags.model, .draft_model = flags.draft_model, .request = flags.request};
@@ -110,18 +92,15 @@ Status run_plan(const PlanCommandFlags& flags) {
   subject.format = found.format;
   Source draft;
   if (!flags.draft_model.empty()) draft = TRY(find_source(flags, flags.draft_model, false));
-  const OpenedModel model = TRY(open_for_drafts(found.path, true, draft.path));
-  const ModelFacts facts = TRY(model_facts(model));
+  const PlannedModel model =
+      TRY(read_planned_model(found.path, draft.path, PartialFiles::kRefused));
   LoadLimits& limits = subject.request.limits;
-  if (limits.context == 0) limits.context = TRY(context_for(model.config, 0));
+  if (limits.context == 0) limits.context = TRY(context_for(model.facts.config, 0));
   limits.kv = kv_of(false, flags.kv);
-  std::optional<ModelFacts> draft_facts;
-  if (!draft.path.empty() && !model.prefers_draft_files) {
-    draft_facts = TRY(open_draft_model(draft, found, model.config, limits.context));
-    subject.request.draft_model = &*draft_facts;
-  }
+  TRY(model.check_context(limits.context));
+  subject.request.draft_model = model.draft_facts();
   const ClusterFacts cluster = TRY(read_cluster(flags));
-  const ModelPlan plan = TRY(plan_model(facts, cluster, subject.request));
+  const ModelPlan plan = TRY(plan_model(model.facts, cluster, subject.request));
   if (flags.json) {
     print_json(plan_json(subject, cluster, plan));
   } else {

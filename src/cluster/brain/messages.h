@@ -19,8 +19,8 @@
 
 namespace lockstep {
 
-// 4: nodes announce several addresses for links between ranks.
-inline constexpr int64_t kClusterVersion = 4;
+// 4: nodes announce several addresses for links between ranks. 5: models have draft models.
+inline constexpr int64_t kClusterVersion = 5;
 inline constexpr size_t kClusterMessageBytesMax =
     (1 << 20) - 1;                       // the limit of cluster/peers/peers.h
 inline constexpr size_t kNodesMax = 64;  // known to one node

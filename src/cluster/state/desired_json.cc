@@ -71,11 +71,13 @@ Result<Stamp> stamp_of(const Json& value) {
 }
 
 Json entry_json(const DesiredEntry& entry) {
-  return JsonObject{{"name", entry.name},
-                    {"stamp", stamp_json(entry.stamp)},
-                    {"wanted", entry.wanted},
-                    {"path", entry.path},
-                    {"promises", promises_json(entry.promises)}};
+  JsonObject json{{"name", entry.name},
+                  {"stamp", stamp_json(entry.stamp)},
+                  {"wanted", entry.wanted},
+                  {"path", entry.path},
+                  {"promises", promises_json(entry.promises)}};
+  if (!entry.draft_model.empty()) json["draft_model"] = entry.draft_model;
+  return json;
 }
 
 Result<DesiredEntry> entry_of(const Json& value) {
@@ -89,6 +91,9 @@ Result<DesiredEntry> entry_of(const Json& value) {
   entry.stamp = TRY(stamp_of(*stamp));
   entry.wanted = TRY(bool_field(value, "wanted"));
   entry.path = TRY(text_field(value, "path", kModelPathBytesMax));
+  if (find(value, "draft_model") != nullptr) {
+    entry.draft_model = TRY(text_field(value, "draft_model", kModelPathBytesMax));
+  }
   entry.promises = TRY(promises_of(*promises));
   const Status checked = check_entry(entry);
   if (!checked.ok()) return Error{ErrorCode::kCorrupt, checked.error().message};

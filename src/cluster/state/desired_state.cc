@@ -52,11 +52,17 @@ bool replaces(const DesiredEntry& entry, const DesiredEntry& held) {
 
 }  // namespace
 
+bool DesiredEntry::reads(std::string_view model) const {
+  return model == path || (!draft_model.empty() && model == draft_model);
+}
+
 Status check_entry(const DesiredEntry& entry) {
   TRY(check_name(entry.name, "the model's name"));
-  if (entry.path.size() > kModelPathBytesMax || !is_valid_utf8(entry.path)) {
-    return invalid(fmt::format("the path of model '{}' must be text of at most {} bytes",
-                               entry.name, kModelPathBytesMax));
+  for (const std::string& path : {entry.path, entry.draft_model}) {
+    if (path.size() > kModelPathBytesMax || !is_valid_utf8(path)) {
+      return invalid(fmt::format("the path of model '{}' must be text of at most {} bytes",
+                                 entry.name, kModelPathBytesMax));
+    }
   }
   const ModelPromises& promises = entry.promises;
   for (const int64_t number :

@@ -54,8 +54,13 @@ struct DesiredEntry {
   Stamp stamp;
   bool wanted = false;  // false: unloaded, kept as a record of that
   std::string path;     // a folder, or a model of the hub
+  // Another model, given the same way, that guesses its tokens, or its draft layer in files of its
+  // own; empty: neither.
+  std::string draft_model{};
   ModelPromises promises;
 
+  // Whether a node that runs the model reads the files of `model`, which is given like `path`.
+  bool reads(std::string_view model) const;
   bool operator==(const DesiredEntry&) const = default;
 };
 

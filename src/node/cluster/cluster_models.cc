@@ -60,18 +60,28 @@ void ClusterModels::update() {
   for (const auto& [name, entry] : desired.entries()) {
     if (!entry.wanted) continue;
     const auto [found, is_new] = items_.try_emplace(name);
-    found->second.entry = entry;
+    take_entry(found->second, entry);
     if (is_new) fetch(name);
     if (found->second.model) lead(name, found->second);
     const auto groups = static_cast<int64_t>(found->second.routes.size());
     const bool is_placed = groups >= entry.promises.replicas;
     if (!is_placed && around_->driver.brain().coordinator() == around_->self) {
-      fetch_table(name, found->second);
+      fetch_for_planning(name, found->second);
     }
   }
   publish();
   keep_used();
   keep_copies();
+}
+
+// A new draft model means a new placement, but no end of requests.
+void ClusterModels::take_entry(Item& item, const DesiredEntry& entry) {
+  const bool is_same = item.entry.draft_model == entry.draft_model;
+  item.entry = entry;
+  if (is_same) return;
+  if (item.table_fetch != 0) around_->fetcher.cancel(std::exchange(item.table_fetch, 0));
+  item.is_draft_model_here = false;
+  if (!entry.draft_model.empty()) around_->fetcher.offer(entry.draft_model);
 }
 
 // Copies serving models only, so loading comes first; several groups are copies of each other.
@@ -86,10 +96,9 @@ void ClusterModels::keep_copies() {
     if (item.routes.size() != 1) continue;
     const ServingPlacement& only = item.routes.begin()->second.placement;
     plans[item.entry.path] = only.plan;
-    if (shares_ && !shares_->is_kept_whole(item.entry.path)) continue;
-    if (copy_keeper(only.plan.ranks, alive) == around_->self) {
-      paths.insert(item.entry.path);
-    }
+    if (copy_keeper(only.plan.ranks, alive) != around_->self) continue;
+    if (!item.entry.draft_model.empty()) paths.insert(item.entry.draft_model);
+    if (!shares_ || shares_->is_kept_whole(item.entry.path)) paths.insert(item.entry.path);
   }
   copies_->keep(paths);
   if (shares_) shares_->keep(plans);
@@ -141,7 +150,7 @@ void ClusterModels::drop_unwanted(const DesiredState& desired) {
 // For the entry that made the request: its name may now mean another model.
 bool ClusterModels::is_meant(const std::string& name, const std::string& path) const {
   const auto found = items_.find(name);
-  return found != items_.end() && found->second.entry.path == path;
+  return found != items_.end() && found->second.entry.reads(path);
 }
 
 // The small files are enough to answer clients.
@@ -158,21 +167,33 @@ void ClusterModels::fetch(const std::string& name) {
              }});
 }
 
-// The coordinator plans by the table of the weights, which is in the weights' files.
-void ClusterModels::fetch_table(const std::string& name, Item& item) {
-  if (item.is_table_here || item.table_fetch != 0) return;
-  const std::string path = item.entry.path;
-  item.table_fetch = around_->fetcher.fetch_table(
-      path, {.on_progress = {}, .on_done = [this, name, path](Result<FetchedModel> fetched) {
-               if (!is_meant(name, path)) return;
-               Item& of = items_.find(name)->second;
-               of.table_fetch = 0;
-               of.is_table_here = fetched.ok();
-               if (fetched.ok()) return;
-               of.problem = fetched.error().message;
-               publish();
-               of.retry = loop_.call_after(kFetchRetry, [this] { update(); });
-             }});
+// The coordinator plans by the table of the weights, which is in the weights' files, and by those
+// of the draft model.
+void ClusterModels::fetch_for_planning(const std::string& name, Item& item) {
+  if (item.table_fetch != 0) return;
+  const std::string& path = item.entry.path;
+  const std::string& draft_model = item.entry.draft_model;
+  if (!item.is_table_here) {
+    item.table_fetch =
+        around_->fetcher.fetch_table(path, planning_events(name, path, &Item::is_table_here));
+  } else if (!draft_model.empty() && !item.is_draft_model_here) {
+    item.table_fetch = around_->fetcher.fetch(
+        draft_model, planning_events(name, draft_model, &Item::is_draft_model_here));
+  }
+}
+
+ModelFetcher::Events ClusterModels::planning_events(const std::string& name,
+                                                    const std::string& path, bool Item::*is_here) {
+  return {.on_progress = {}, .on_done = [this, name, path, is_here](Result<FetchedModel> fetched) {
+            if (!is_meant(name, path)) return;
+            Item& item = items_.find(name)->second;
+            item.table_fetch = 0;
+            item.*is_here = fetched.ok();
+            if (fetched.ok()) return fetch_for_planning(name, item);
+            item.problem = fetched.error().message;
+            publish();
+            item.retry = loop_.call_after(kFetchRetry, [this] { update(); });
+          }};
 }
 
 // Some tokenizers take a tenth of a second to read.

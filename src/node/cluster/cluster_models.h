@@ -74,8 +74,9 @@ class ClusterModels final : public ModelDirectory,
   struct Item {
     DesiredEntry entry;
     uint64_t fetch = 0;        // of the small files; 0: none in flight
-    uint64_t table_fetch = 0;  // of the tables that planning needs; 0: none in flight
+    uint64_t table_fetch = 0;  // of what planning needs; 0: none in flight
     bool is_table_here = false;
+    bool is_draft_model_here = false;
     std::shared_ptr<RoutedModel> model;  // null until the small files are here
     std::string problem;                 // why they are not here
     EventLoop::Timer retry;
@@ -87,7 +88,10 @@ class ClusterModels final : public ModelDirectory,
 
   void drop_unwanted(const DesiredState& desired);
   void fetch(const std::string& name);
-  void fetch_table(const std::string& name, Item& item);
+  void take_entry(Item& item, const DesiredEntry& entry);
+  void fetch_for_planning(const std::string& name, Item& item);
+  ModelFetcher::Events planning_events(const std::string& name, const std::string& path,
+                                       bool Item::*is_here);
   void keep_copies();
   void cancel_fetches(const Item& item);
   void keep_used();

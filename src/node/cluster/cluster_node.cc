@@ -202,7 +202,8 @@ void ClusterNode::Impl::open_desk() {
 // On the loop's thread.
 bool ClusterNode::Impl::needs(const ModelId& id) const {
   for (const auto& [name, entry] : driver->brain().desired().entries()) {
-    if (entry.wanted && is_read_from(entry.path, id)) return true;
+    if (!entry.wanted) continue;
+    if (is_read_from(entry.path, id) || is_read_from(entry.draft_model, id)) return true;
   }
   return std::any_of(options.models_here.begin(), options.models_here.end(),
                      [&](const std::string& model) { return is_read_from(model, id); });

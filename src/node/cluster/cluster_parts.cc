@@ -27,14 +27,15 @@ bool is_on_one_machine(const PlacementShare& report) {
 
 // The options for the group of a placement. Reads the head of the model's files.
 Result<GroupSupervisorOptions> group_options(const DesiredEntry& entry,
-                                             const PlacementShare& report, const std::string& path,
+                                             const PlacementShare& report, const PathsHere& files,
                                              const LinkOptions& link) {
-  const OpenedModel model = TRY(open_model(path, PartialFiles::kTables));
+  const OpenedModel model = TRY(open_model(files.model, PartialFiles::kTables));
   const PlannedLimits limits = TRY(planned_limits(model.config, entry.promises));
   GroupSupervisorOptions options;
   options.name = entry.name;
   GroupSpec& spec = options.spec;
-  spec.model = path;
+  spec.model = files.model;
+  spec.draft_model = files.draft_model;
   spec.shares.clear();
   for (const RankPart& rank : report.ranks) {
     spec.shares.push_back(static_cast<double>(rank.share));
@@ -109,7 +110,23 @@ void ClusterParts::fetch(const Name& name) {
          if (found == parts_.end() || found->second.is_stopping) return;
          found->second.fetch = 0;
          if (!fetched.ok()) return failed(name, fetched.error().message);
-         found->second.path = fetched.value().path.string();
+         found->second.files.model = fetched.value().path.string();
+         fetch_draft_model(name);
+       }});
+}
+
+// A smaller one, which every node of the placement has whole.
+void ClusterParts::fetch_draft_model(const Name& name) {
+  Part& part = parts_.at(name);
+  if (part.entry.draft_model.empty()) return prepare(name);
+  part.fetch = around_->fetcher.fetch(
+      part.entry.draft_model,
+      {.on_progress = {}, .on_done = [this, name](Result<FetchedModel> fetched) {
+         const auto found = parts_.find(name);
+         if (found == parts_.end() || found->second.is_stopping) return;
+         found->second.fetch = 0;
+         if (!fetched.ok()) return failed(name, fetched.error().message);
+         found->second.files.draft_model = fetched.value().path.string();
          prepare(name);
        }});
 }
@@ -126,7 +143,7 @@ void ClusterParts::prepare(const Name& name) {
   const Status allowed = host_->allow({.model = name.first,
                                        .epoch = name.second,
                                        .leader = part.report.ranks.front().node,
-                                       .path = part.path,
+                                       .files = part.files,
                                        .hosts = hosts.value()});
   allowed.ok() ? ready(name) : failed(name, allowed.error().message);
 }
@@ -167,9 +184,9 @@ Result<MachineHosts> ClusterParts::machine_hosts(const PlacementShare& report) c
 void ClusterParts::lead(const Name& name, Part& part, const MachineHosts& hosts) {
   const std::shared_ptr<WorkerPlaces> places =
       cluster_worker_places(loop_, around_->peers, places_of(part, hosts));
-  auto make_options = [entry = part.entry, report = part.report, path = part.path,
+  auto make_options = [entry = part.entry, report = part.report, files = part.files,
                        link = options_.link, places]() -> Result<GroupSupervisorOptions> {
-    GroupSupervisorOptions options = TRY(group_options(entry, report, path, link));
+    GroupSupervisorOptions options = TRY(group_options(entry, report, files, link));
     options.places = places;
     return options;
   };
@@ -184,7 +201,7 @@ ClusterPlacesOptions ClusterParts::places_of(const Part& part, const MachineHost
   ClusterPlacesOptions options{.own = options_.self,
                                .model = part.report.model,
                                .epoch = part.report.epoch,
-                               .path = part.path,
+                               .files = part.files,
                                .hosts = hosts,
                                .command = options_.command};
   for (const RankPart& rank : part.report.ranks) {

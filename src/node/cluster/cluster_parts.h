@@ -2,7 +2,8 @@
 // machine, prepares what the ranks here need, and leads the group if rank 0 is here. Loop's thread
 // only, except end_groups().
 //
-//   start_part   the model's files (node/fetch/model_fetcher.h)
+//   start_part   the model's files and those of what guesses its tokens
+//                (node/fetch/model_fetcher.h)
 //     leads      a LedGroup, which starts its ranks on all nodes; ready when all have joined
 //     else       a WorkerHost that lets the leader start ranks here; ready at once
 //   stop_part    the reverse; stopped when no process is left
@@ -70,7 +71,7 @@ class ClusterParts final : public PartRunner {
     DesiredEntry entry;
     PlacementShare report;
     uint64_t fetch = 0;  // in flight; 0: none
-    std::string path{};  // of the model, once it is here
+    PathsHere files{};   // once they are here
     EventLoop::Timer retry{};
     int retries = 0;
     bool is_ready = false;
@@ -80,6 +81,7 @@ class ClusterParts final : public PartRunner {
   };
 
   void fetch(const Name& name);
+  void fetch_draft_model(const Name& name);
   void prepare(const Name& name);
   void lead(const Name& name, Part& part, const MachineHosts& hosts);
   Result<MachineHosts> machine_hosts(const PlacementShare& report) const;

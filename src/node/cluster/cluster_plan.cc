@@ -11,7 +11,6 @@
 #include "base/hash.h"
 #include "base/threads/guarded.h"
 #include "cluster/state/desired_json.h"
-#include "model/load/open_model.h"
 #include "model/load/shape_model.h"
 
 namespace lockstep {
@@ -108,7 +107,7 @@ Result<std::vector<RankPlan>> ClusterPlanner::plan(const DesiredEntry& entry, si
 }
 
 void ClusterPlanner::finish_plan(const std::string& inputs,
-                                 const std::shared_ptr<const ModelFacts>& facts,
+                                 const std::shared_ptr<const PlannedModel>& facts,
                                  Result<std::vector<RankPlan>> result) {
   const std::lock_guard lock(mutex_);
   for (Plan& plan : plans_) {
@@ -121,8 +120,9 @@ void ClusterPlanner::finish_plan(const std::string& inputs,
 ClusterPlanner::Facts ClusterPlanner::facts_of(const DesiredEntry& entry) {
   const auto now = Clock::now();
   std::unique_lock lock(mutex_);
-  make_room(entry.path);
-  Known& known = known_[entry.path];
+  const Paths paths{entry.path, entry.draft_model};
+  make_room(paths);
+  Known& known = known_[paths];
   known.used_at = now;
   const bool has_facts = known.reading && known.reading->facts.ok();
   const auto age_max = has_facts ? kLooksAgain : kTriesAgain;
@@ -130,13 +130,13 @@ ClusterPlanner::Facts ClusterPlanner::facts_of(const DesiredEntry& entry) {
   const auto reading = known.reading;
   if (is_due) known.is_reading = true;
   lock.unlock();
-  if (is_due) start_reading(entry.path, reading);
+  if (is_due) start_reading(paths, reading);
   if (reading) return reading->facts;
   return Error{ErrorCode::kTimeout,
                fmt::format("the table of weights of model '{}' is being read", entry.name)};
 }
 
-void ClusterPlanner::make_room(const std::string& keep) {
+void ClusterPlanner::make_room(const Paths& keep) {
   if (known_.size() < kModelsKeptMax || known_.contains(keep)) return;
   auto oldest = known_.end();
   for (auto item = known_.begin(); item != known_.end(); ++item) {
@@ -145,31 +145,37 @@ void ClusterPlanner::make_room(const std::string& keep) {
   known_.erase(oldest);
 }
 
-void ClusterPlanner::start_reading(const std::string& path, const std::optional<Reading>& before) {
-  const bool is_posted = disk_.post([this, path, before, resolve = resolve_]() -> DiskThread::Then {
-    auto read_now = [&]() -> Result<std::optional<Reading>> { return read(resolve, path, before); };
-    auto result = guarded(read_now);
-    auto reading = result.ok() ? std::move(result.value()) : Reading{.facts = result.error()};
-    // Runs only while this object, which owns the thread, exists.
-    return [this, path, reading = std::move(reading)] { finish_reading(path, reading); };
-  });
-  if (!is_posted) finish_reading(path, std::nullopt);
+void ClusterPlanner::start_reading(const Paths& paths, const std::optional<Reading>& before) {
+  const bool is_posted =
+      disk_.post([this, paths, before, resolve = resolve_]() -> DiskThread::Then {
+        auto read_now = [&]() -> Result<std::optional<Reading>> {
+          return read(resolve, paths, before);
+        };
+        auto result = guarded(read_now);
+        auto reading = result.ok() ? std::move(result.value()) : Reading{.facts = result.error()};
+        // Runs only while this object, which owns the thread, exists.
+        return [this, paths, reading = std::move(reading)] { finish_reading(paths, reading); };
+      });
+  if (!is_posted) finish_reading(paths, std::nullopt);
 }
 
 // Nullopt if nothing has changed.
 std::optional<ClusterPlanner::Reading> ClusterPlanner::read(const Resolve& resolve,
-                                                            const std::string& path,
+                                                            const Paths& paths,
                                                             const std::optional<Reading>& before) {
   Reading reading{.facts = Error{ErrorCode::kInternal, ""}};
-  const auto model = resolve(path);
-  if (!model.ok()) {
-    reading.facts = model.error();
+  const Result<std::string> model = resolve(paths.first);
+  const bool has_draft = !paths.second.empty();
+  const Result<std::string> draft = has_draft ? resolve(paths.second) : std::string();
+  if (!model.ok() || !draft.ok()) {
+    reading.facts = model.ok() ? draft.error() : model.error();
   } else {
-    reading.files = files_key(model.value());
+    reading.files =
+        Fnv().add(files_key(model.value())).add(has_draft ? files_key(draft.value()) : 0).value();
     if (before && before->facts.ok() && before->files == reading.files) return std::nullopt;
     const auto facts = [&]() -> Facts {
-      const OpenedModel opened = TRY(open_with_draft_layer(model.value(), PartialFiles::kTables));
-      return std::make_shared<const ModelFacts>(TRY(model_facts(opened)));
+      return std::make_shared<const PlannedModel>(
+          TRY(read_planned_model(model.value(), draft.value(), PartialFiles::kTables)));
     };
     reading.facts = facts();
   }
@@ -179,9 +185,9 @@ std::optional<ClusterPlanner::Reading> ClusterPlanner::read(const Resolve& resol
   return reading;
 }
 
-void ClusterPlanner::finish_reading(const std::string& path, std::optional<Reading> reading) {
+void ClusterPlanner::finish_reading(const Paths& paths, std::optional<Reading> reading) {
   const std::lock_guard lock(mutex_);
-  const auto known = known_.find(path);
+  const auto known = known_.find(paths);
   if (known == known_.end()) return;  // evicted for others
   known->second.is_reading = false;
   known->second.read_at = Clock::now();

@@ -13,14 +13,15 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "cluster/brain/plan_function.h"
 #include "model/options/run_limits.h"
+#include "node/cluster/planned_model.h"
 #include "node/worker/disk_thread.h"
 #include "planner/facts/links.h"
-#include "planner/facts/model_facts.h"
 
 namespace lockstep {
 
@@ -39,7 +40,7 @@ Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromi
 // what another needs. Each is the best of at most 64 ranks by the promises, one rank per node
 // unless more ranks than nodes are requested. kExhausted says what even one group lacks, and where.
 // Pure; takes some ten milliseconds, more for many nodes.
-Result<std::vector<RankPlan>> plan_groups(const DesiredEntry& entry, const ModelFacts& facts,
+Result<std::vector<RankPlan>> plan_groups(const DesiredEntry& entry, const PlannedModel& model,
                                           size_t groups, std::span<const NodeOffer> offers);
 
 // The network between two nodes, or within one, as a plan assumes it.
@@ -47,8 +48,8 @@ LinkFigures link_between(const NodeOffer& a, const NodeOffer& b);
 
 class ClusterPlanner {
  public:
-  // From a DesiredEntry's path to the argument of open_model() on this machine; runs on the
-  // planner's threads, may use the disk, and may outlive this object.
+  // From DesiredEntry::path or draft_model to the argument of open_model() on this machine; runs on
+  // the planner's threads, may use the disk, and may outlive this object.
   using Resolve = std::function<Result<std::string>(const std::string& path)>;
 
   explicit ClusterPlanner(Resolve resolve) : resolve_(std::move(resolve)) {}
@@ -66,8 +67,9 @@ class ClusterPlanner {
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Facts = Result<std::shared_ptr<const ModelFacts>>;
-  struct Reading {  // of a model's files
+  using Paths = std::pair<std::string, std::string>;  // DesiredEntry::path and draft_model
+  using Facts = Result<std::shared_ptr<const PlannedModel>>;
+  struct Reading {  // of the files of a model and of what guesses its tokens
     Facts facts;
     uint64_t files = 0;  // hash of their names, sizes and times
   };
@@ -81,24 +83,24 @@ class ClusterPlanner {
   // A plan that is being made or was made, and what it was made from.
   struct Plan {
     std::string inputs;
-    std::shared_ptr<const ModelFacts> facts;
+    std::shared_ptr<const PlannedModel> facts;
     std::optional<Result<std::vector<RankPlan>>> result;
   };
 
   Facts facts_of(const DesiredEntry& entry);
-  void finish_plan(const std::string& inputs, const std::shared_ptr<const ModelFacts>& facts,
+  void finish_plan(const std::string& inputs, const std::shared_ptr<const PlannedModel>& facts,
                    Result<std::vector<RankPlan>> result);
-  void start_reading(const std::string& path, const std::optional<Reading>& before);
-  void finish_reading(const std::string& path, std::optional<Reading> reading);
-  void make_room(const std::string& keep);
-  static std::optional<Reading> read(const Resolve& resolve, const std::string& path,
+  void start_reading(const Paths& paths, const std::optional<Reading>& before);
+  void finish_reading(const Paths& paths, std::optional<Reading> reading);
+  void make_room(const Paths& keep);
+  static std::optional<Reading> read(const Resolve& resolve, const Paths& paths,
                                      const std::optional<Reading>& before);
 
   const Resolve resolve_;
   std::mutex mutex_;  // guards what follows, except the threads
   std::function<void()> on_facts_;
-  std::map<std::string, Known> known_;  // by path
-  std::deque<Plan> plans_;              // the oldest first; kPlansKeptMax
+  std::map<Paths, Known> known_;
+  std::deque<Plan> plans_;  // the oldest first; kPlansKeptMax
   DiskThread planning_{1};
   // One thread per model kept: each has at most one read in flight, so a hanging one blocks no
   // other.

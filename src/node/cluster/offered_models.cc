@@ -84,7 +84,7 @@ std::string OfferedModels::problem_of(const std::string& path) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [name, offer] : offers_) {
     const DesiredEntry* entry = desired_.find(name);
-    if (entry && entry->path == path && !offer.problem.empty()) return offer.problem;
+    if (entry && entry->reads(path) && !offer.problem.empty()) return offer.problem;
   }
   return "";
 }

@@ -173,10 +173,11 @@ struct PlannedGroup {
   double total_tok_s = 0;
 };
 
-Result<PlannedGroup> plan_group(const DesiredEntry& entry, const ModelFacts& facts,
+Result<PlannedGroup> plan_group(const DesiredEntry& entry, const PlannedModel& model,
                                 std::span<const NodeOffer> offers, bool is_for_few_nodes) {
   const ModelPromises& promises = entry.promises;
-  const PlannedLimits limits = TRY(planned_limits(facts.config, promises));
+  const PlannedLimits limits = TRY(planned_limits(model.facts.config, promises));
+  TRY(model.check_context(limits.context));
   if (promises.parallel > static_cast<int64_t>(kPlacementRanksMax)) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("model '{}' asks for {} ranks, the maximum is {}", entry.name,
@@ -193,8 +194,9 @@ Result<PlannedGroup> plan_group(const DesiredEntry& entry, const ModelFacts& fac
       .limits = {.context = limits.context,
                  .streams = limits.streams,
                  .batch_tokens_max = std::max(kBatchTokensDefault, limits.streams)},
-      .is_one_group = true};
-  const ModelPlan plan = TRY(plan_model(facts, cluster, request));
+      .is_one_group = true,
+      .draft_model = model.draft_facts()};
+  const ModelPlan plan = TRY(plan_model(model.facts, cluster, request));
   const PlannedPlacement* best =
       best_group(plan.fitting, wish,
                  {.has_streams = promises.streams > 1, .is_for_few_nodes = is_for_few_nodes});
@@ -207,14 +209,14 @@ struct PlannedGroups {
   std::vector<RankPlan> plans;
   double total_tok_s = 0;
 };
-std::optional<PlannedGroups> plan_parts(const DesiredEntry& entry, const ModelFacts& facts,
+std::optional<PlannedGroups> plan_parts(const DesiredEntry& entry, const PlannedModel& model,
                                         const Places& places, const MachineGroups& parts,
                                         bool is_for_few_nodes) {
   PlannedGroups groups;
   for (const MachineOrder& part : parts) {
     std::vector<NodeOffer> offers;
     for (const size_t machine : part) offers.push_back(*places[machine]);
-    auto group = plan_group(entry, facts, offers, is_for_few_nodes);
+    auto group = plan_group(entry, model, offers, is_for_few_nodes);
     if (!group.ok()) return std::nullopt;
     groups.plans.push_back(std::move(group.value().plan));
     groups.total_tok_s += group.value().total_tok_s;
@@ -247,7 +249,7 @@ Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromi
   return limits;
 }
 
-Result<std::vector<RankPlan>> plan_groups(const DesiredEntry& entry, const ModelFacts& facts,
+Result<std::vector<RankPlan>> plan_groups(const DesiredEntry& entry, const PlannedModel& model,
                                           size_t groups, std::span<const NodeOffer> offers) {
   const Places places = places_of(offers, 1);
   const ClusterFacts cluster = cluster_of(places);
@@ -256,12 +258,12 @@ Result<std::vector<RankPlan>> plan_groups(const DesiredEntry& entry, const Model
     const bool is_for_few_nodes = count < groups;
     std::optional<PlannedGroups> best;
     for (const MachineGroups& parts : partitions(cluster, count)) {
-      auto found = plan_parts(entry, facts, places, parts, is_for_few_nodes);
+      auto found = plan_parts(entry, model, places, parts, is_for_few_nodes);
       if (found && (!best || found->total_tok_s > best->total_tok_s)) best = std::move(found);
     }
     if (best) return std::move(best->plans);
   }
-  return std::vector{TRY(plan_group(entry, facts, offers, groups > 1)).plan};
+  return std::vector{TRY(plan_group(entry, model, offers, groups > 1)).plan};
 }
 
 }  // namespace lockstep

@@ -5,12 +5,10 @@
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "node/requests/request_check.h"
-#include "node/wire/status_message.h"
 
 namespace lockstep {
 namespace {
@@ -124,9 +122,6 @@ class LocalRoute final : public RequestRoute {
         status.state == ModelStatus::State::kStopped) {
       return carrier->lose(end_of(status));
     }
-    std::string text = encode_status(status);
-    if (text == status_text_) return;
-    status_text_ = std::move(text);
     carrier->events().on_status(status);
   }
 
@@ -142,7 +137,6 @@ class LocalRoute final : public RequestRoute {
   const std::shared_ptr<ModelService> service_;
   const std::shared_ptr<Carrier> carrier_;
   EventLoop::Timer timer_;
-  std::string status_text_;  // as last reported
 };
 
 }  // namespace

@@ -168,7 +168,8 @@ class ClusterPlaces final : public WorkerPlaces {
 
 Result<StartedWorker> ClusterPlaces::start(int rank) {
   if (!is_own(rank)) return start_remote(rank);
-  return start_worker_process(options_.command, flags_of_rank(rank, options_.path, options_.hosts));
+  return start_worker_process(options_.command,
+                              flags_of_rank(rank, options_.files, options_.hosts));
 }
 
 Result<StartedWorker> ClusterPlaces::start_remote(int rank) {

@@ -28,7 +28,7 @@ struct ClusterPlacesOptions {
   std::string model;  // its name in the cluster
   PlacementEpoch epoch;
   std::vector<RankPlace> ranks{};
-  std::string path{};    // of the model, for own ranks
+  PathsHere files{};     // for own ranks
   MachineHosts hosts{};  // of this node
   WorkerCommand command{};
   std::chrono::milliseconds answer_max{3'000};  // for another node to start a rank

@@ -175,7 +175,8 @@ Status measure(Worker& worker) {
 
 // Adds what only this machine knows.
 WorkerSetup completed(WorkerSetup setup, const WorkerFlags& flags) {
-  if (!flags.model.empty()) setup.spec.model = flags.model;
+  if (!flags.files.model.empty()) setup.spec.model = flags.files.model;
+  if (!flags.files.draft_model.empty()) setup.spec.draft_model = flags.files.draft_model;
   if (!flags.device.empty()) setup.spec.device = flags.device;
   setup.hosts = flags.hosts;
   setup.paths = flags.paths;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kControlFd = "--control-fd";
 constexpr std::string_view kModel = "--model";
+constexpr std::string_view kDraftModel = "--draft-model";
 constexpr std::string_view kHosts = "--hosts";
 constexpr std::string_view kDataPaths = "--data-paths";
 constexpr std::string_view kMachineRanks = "--machine-ranks";
@@ -53,7 +54,9 @@ Status take_flag(WorkerFlags& flags, std::string_view flag, std::string_view val
   if (flag == kControlFd) {
     flags.control_fd = TRY(parse_number(flag, value, 0, kFlagNumberMax));
   } else if (flag == kModel) {
-    flags.model = value;
+    flags.files.model = value;
+  } else if (flag == kDraftModel) {
+    flags.files.draft_model = value;
   } else if (flag == kHosts) {
     flags.hosts = split_hosts(value);
   } else if (flag == kDataPaths) {
@@ -76,8 +79,8 @@ Status take_flag(WorkerFlags& flags, std::string_view flag, std::string_view val
 
 }  // namespace
 
-WorkerFlags flags_of_rank(int rank, const std::string& model, const MachineHosts& machine) {
-  WorkerFlags flags{.model = model, .hosts = machine.hosts, .paths = machine.paths};
+WorkerFlags flags_of_rank(int rank, const PathsHere& files, const MachineHosts& machine) {
+  WorkerFlags flags{.files = files, .hosts = machine.hosts, .paths = machine.paths};
   flags.machine_ranks = std::max(1, static_cast<int>(machine.ranks.size()));
   for (const int other : machine.ranks) {
     std::string& host = flags.hosts[static_cast<size_t>(other)];
@@ -92,7 +95,8 @@ std::vector<std::string> worker_arguments(const WorkerFlags& flags) {
     arguments.emplace_back(flag);
     arguments.push_back(std::move(value));
   };
-  if (!flags.model.empty()) add(kModel, flags.model);
+  if (!flags.files.model.empty()) add(kModel, flags.files.model);
+  if (!flags.files.draft_model.empty()) add(kDraftModel, flags.files.draft_model);
   if (!flags.hosts.empty()) add(kHosts, fmt::format("{}", fmt::join(flags.hosts, ",")));
   if (!flags.paths.empty()) add(kDataPaths, encode_data_paths(flags.paths));
   if (flags.machine_ranks != 1) add(kMachineRanks, std::to_string(flags.machine_ranks));

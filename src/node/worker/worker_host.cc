@@ -115,7 +115,7 @@ void WorkerHost::start(const PartName& name, int rank, FrameConnection connectio
   Part& part = parts_.at(name);
   const HostedPart& allowed = part.allowed;
   Result<StartedWorker> started =
-      start_worker_process(command_, flags_of_rank(rank, allowed.path, allowed.hosts));
+      start_worker_process(command_, flags_of_rank(rank, allowed.files, allowed.hosts));
   if (!started.ok()) return refuse(std::move(connection), started.error());
   Slot& slot = part.slots[rank];
   slot.process = std::move(started.value().process);

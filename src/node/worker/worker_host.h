@@ -31,8 +31,8 @@ namespace lockstep {
 struct HostedPart {
   std::string model;
   PlacementEpoch epoch;
-  NodeId leader;     // the node of rank 0
-  std::string path;  // the model's path on this machine
+  NodeId leader;  // the node of rank 0
+  PathsHere files{};
   MachineHosts hosts{};
 };
 

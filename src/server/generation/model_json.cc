@@ -40,6 +40,7 @@ JsonObject wanted_json(const DesiredEntry& entry, const ClusterReport& report) {
   for (const NodeId& id : promises.pinned) nodes.emplace_back(node_name_of(id, report));
   for (const std::string& alias : promises.aliases) aliases.emplace_back(alias);
   return {{"path", entry.path},
+          {"draft_model", entry.draft_model.empty() ? Json() : Json(entry.draft_model)},
           {"context", promises.context},
           {"streams", promises.streams},
           {"parallel", promises.parallel},

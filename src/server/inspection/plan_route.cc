@@ -4,16 +4,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cluster/state/model_names.h"
 #include "hub/files/model_id.h"
-#include "model/load/open_model.h"
 #include "model/load/shape_model.h"
 #include "model/shapes/known_shapes.h"
 #include "node/cluster/cluster_plan.h"
+#include "node/cluster/planned_model.h"
+#include "node/models/model_name.h"
 #include "planner/plan_json.h"
 #include "server/generation/api_context.h"
 #include "server/operations/own_node.h"
@@ -29,6 +31,7 @@ constexpr const char* kShapeFormat = "bf16";  // as `lockstep plan` assumes
 
 struct PlanQuestion {
   std::string model;
+  std::optional<std::string> draft_model{};  // empty: none; not set: as the cluster was told
   PlanRequest request{.limits = {.context = 0, .streams = 1}};
   std::vector<AddedMachine> added;
   std::vector<std::string> removed;  // names or ids of nodes
@@ -66,6 +69,7 @@ ApiResult<PlanQuestion> read_question(const HttpRequest& request) {
   if (question.model.empty()) {
     return missing_field("model");
   }
+  question.draft_model = TRY(fields.text("draft_model"));
   const auto context = TRY(fields.integer("context", 1, kContextMax));
   const auto streams = TRY(fields.integer("streams", 1, kPlannedStreamsMax));
   question.request.limits.context = static_cast<int>(context.value_or(0));
@@ -84,12 +88,12 @@ ApiResult<PlanQuestion> read_question(const HttpRequest& request) {
   return question;
 }
 
-ApiError unknown_model(const std::string& model) {
+ApiError unknown_model(const std::string& model, const char* field) {
   return {404,
           fmt::format("{} is neither loaded nor on this node's disk nor a published model that "
                       "`lockstep plan` knows; pull it first",
                       model),
-          "model", "model_not_found"};
+          field, "model_not_found"};
 }
 
 // Empty for a model that neither the cluster wants (`entry`: null) nor this node serves by itself.
@@ -100,22 +104,41 @@ std::string path_of(const ApiContext& context, const DesiredEntry* entry,
   return own == context.own_paths().end() ? "" : own->second;
 }
 
-// The argument of open_model(). `entry`: of a model that the cluster wants, else null. Callers name
-// no paths: those of loaded models were given by somebody with control.
-ApiResult<std::string> source_of(ApiContext& context, const DesiredEntry* entry,
-                                 PlanSubject& subject) {
-  const std::string known = path_of(context, entry, subject.model);
-  const std::string path = known.empty() ? subject.model : known;
+// The argument of open_model() for a model as the caller names it in `field`. Callers name no
+// paths: those of loaded models (`known`, else empty) were given by somebody with control.
+ApiResult<std::string> source_of(ApiContext& context, const char* field, const std::string& name,
+                                 const std::string& known) {
+  const std::string path = known.empty() ? name : known;
   if (known.empty() && find_known_shape(path) != nullptr) {
-    subject.format = kShapeFormat;
-    return shape_model_text({.shape = path, .format = subject.format});
+    return shape_model_text({.shape = path, .format = kShapeFormat});
   }
-  if (known.empty() && !parse_model_id(path).ok()) return unknown_model(path);
-  if (context.desk() == nullptr) return unknown_model(path);
+  if (known.empty() && !parse_model_id(path).ok()) return unknown_model(path, field);
+  if (context.desk() == nullptr) return unknown_model(path, field);
   const auto files = context.desk()->files_of(path);
   if (files.ok()) return files.value().string();
-  return files.error().code == ErrorCode::kNotFound ? unknown_model(path)
+  return files.error().code == ErrorCode::kNotFound ? unknown_model(path, field)
                                                     : to_api_error(files.error());
+}
+
+// A model that guesses its tokens; empty: there is none.
+struct Draft {
+  std::string name;
+  std::string source;  // as source_of()
+};
+
+ApiResult<Draft> draft_of(ApiContext& context, const DesiredEntry* entry,
+                          const PlanQuestion& question) {
+  const std::string named = question.draft_model.value_or("");
+  const std::string known = question.draft_model || entry == nullptr ? "" : entry->draft_model;
+  if (known.empty() && named.empty()) return Draft{};
+  std::string source = TRY(source_of(context, "draft_model", named, known));
+  return Draft{named.empty() ? model_name_of(known) : named, std::move(source)};
+}
+
+// The format of a shape's weights; empty for a checkpoint.
+std::string format_of(const std::string& source) {
+  const auto shape = parse_shape_model(source);
+  return shape.ok() ? shape.value().format : "";
 }
 
 ApiResult<std::vector<NodeOffer>> places(const ClusterReport& report, const std::string& model,
@@ -162,20 +185,26 @@ ApiResult<Json> plan(ApiContext& context, const HttpRequest& request) {
       context.cluster() == nullptr ? ClusterReport{} : context.cluster()->report();
   DesiredState desired;
   for (const ClusterModelReport& model : report.models) desired.merge(model.entry);
-  PlanSubject subject{.model = question.model, .format = {}, .request = question.request};
   const DesiredEntry* const entry = find_model(desired, question.model).entry;
-  const std::string source = TRY(source_of(context, entry, subject));
+  const std::string source =
+      TRY(source_of(context, "model", question.model, path_of(context, entry, question.model)));
+  const Draft draft = TRY(draft_of(context, entry, question));
   const auto nodes =
       TRY(context.cluster() == nullptr ? own_places(context, question)
                                        : places(report, entry ? entry->name : "", question));
   const ClusterFacts cluster = TRY(planned(what_if(nodes, question.added), "add"));
-  const OpenedModel opened =
-      TRY(planned(open_with_draft_layer(source, PartialFiles::kTables), "model"));
-  const ModelFacts facts = TRY(planned(model_facts(opened), "model"));
-  if (subject.request.limits.context == 0) {
-    subject.request.limits.context = TRY(planned(context_for(opened.config, 0), "context"));
-  }
-  const ModelPlan made = TRY(planned(plan_model(facts, cluster, subject.request), "context"));
+  const PlannedModel model =
+      TRY(planned(read_planned_model(source, draft.source, PartialFiles::kTables), "model"));
+  PlanSubject subject{.model = question.model,
+                      .draft_model = draft.name,
+                      .format = format_of(source),
+                      .request = question.request};
+  LoadLimits& limits = subject.request.limits;
+  if (limits.context == 0)
+    limits.context = TRY(planned(context_for(model.facts.config, 0), "context"));
+  TRY(planned(model.check_context(limits.context), "context"));
+  subject.request.draft_model = model.draft_facts();
+  const ModelPlan made = TRY(planned(plan_model(model.facts, cluster, subject.request), "context"));
   TRY(check_work());
   return plan_json(subject, cluster, made);
 }

@@ -72,6 +72,7 @@ ApiResult<DesiredEntry> parse_load_request(std::string_view body, const ClusterR
   entry.wanted = true;
   entry.path = path.value_or(*model);
   entry.name = path ? *model : model_name_of(*model);
+  entry.draft_model = TRY(fields.text("draft_model")).value_or("");
   entry.promises = TRY(parse_promises(fields, report));
   TRY(fields.refuse_ignored());
   if (const Status checked = check_wish(entry); !checked.ok()) {
@@ -79,6 +80,10 @@ ApiResult<DesiredEntry> parse_load_request(std::string_view body, const ClusterR
   }
   if (const Status known = check_model_location(entry.path); !known.ok()) {
     return bad_field(path ? "path" : "model", known.error().message);
+  }
+  if (!entry.draft_model.empty()) {
+    const Status known = check_model_location(entry.draft_model);
+    if (!known.ok()) return bad_field("draft_model", known.error().message);
   }
   return entry;
 }

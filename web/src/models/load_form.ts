@@ -3,10 +3,10 @@ import type { PlanRequest } from "../cluster/plan";
 import type { ModelStatus, NodeStatus } from "../cluster/types";
 
 export interface LoadFields {
-  model: string; context: number; streams: number; ranks: number; parallelism: string; nodes: string[]; replicas: number; aliases: string;
+  model: string; draftModel: string; context: number; streams: number; ranks: number; parallelism: string; nodes: string[]; replicas: number; aliases: string;
   idleUnloadS: number; areOptionsOpen: boolean;
 }
-export const EMPTY: LoadFields = { model: "", context: 0, streams: 0, ranks: 0, parallelism: "auto", nodes: [], replicas: 1, aliases: "",
+export const EMPTY: LoadFields = { model: "", draftModel: "", context: 0, streams: 0, ranks: 0, parallelism: "auto", nodes: [], replicas: 1, aliases: "",
   idleUnloadS: 0, areOptionsOpen: false };
 
 // 0 and empty mean that the cluster decides; such fields are left out.
@@ -16,6 +16,7 @@ export function loadBody(fields: LoadFields, models: ModelStatus[]): Record<stri
   const path = models.find(({ name }) => name === body.model)?.wanted?.path;
   if (typeof path === "string" && path !== body.model) body.path = path;
   const aliases = fields.aliases.split(/[\s,]+/).filter((alias) => alias !== "");
+  if (fields.draftModel.trim() !== "") body.draft_model = fields.draftModel.trim();
   if (fields.context > 0) body.context = fields.context;
   if (fields.streams > 0) body.streams = fields.streams;
   if (fields.ranks > 0) body.parallel = fields.ranks;
@@ -39,25 +40,31 @@ export function whyNoModel(model: string): string {
 // As /cluster/load takes ids of nodes.
 const shortId = (id: string): string => id.slice(0, 8);
 
+const draftModelOf = (wanted: ModelStatus["wanted"]): string => (typeof wanted?.draft_model === "string" ? wanted.draft_model : "");
+
 // The form for a model that is wanted already, with what it was loaded with.
 export function fieldsOf({ name, wanted = {} }: ModelStatus): LoadFields {
   const number = (value: unknown, otherwise: number): number => (typeof value === "number" ? value : otherwise);
   const list = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : []);
-  return { model: name, context: number(wanted.context, 0), streams: number(wanted.streams, 0), ranks: number(wanted.parallel, 0),
+  return { model: name, draftModel: draftModelOf(wanted), context: number(wanted.context, 0), streams: number(wanted.streams, 0), ranks: number(wanted.parallel, 0),
     parallelism: typeof wanted.parallelism === "string" ? wanted.parallelism : "auto", nodes: list(wanted.nodes).map(shortId),
     replicas: number(wanted.replicas, 1), aliases: list(wanted.aliases).join(", "), idleUnloadS: number(wanted.idle_unload_s, 0),
     areOptionsOpen: true };
 }
 
-// The planner does not know ranks, parallelism and replicas of a load; `unplanned` names those that were set.
-export function previewOf(fields: LoadFields, nodes: NodeStatus[]): { request: PlanRequest; unplanned: string[] } {
+// The planner does not know ranks, parallelism and replicas of a load, nor files that no model was loaded from; `unplanned` names those
+// that were set. It knows the draft model with which a model is loaded.
+export function previewOf(fields: LoadFields, nodes: NodeStatus[], loaded?: ModelStatus): { request: PlanRequest; unplanned: string[] } {
   const request: PlanRequest = { model: fields.model.trim() };
   if (fields.context > 0) request.context = fields.context;
   if (fields.streams > 0) request.streams = fields.streams;
   const isLeft = ({ id, state }: NodeStatus): boolean => state === "alive" && !fields.nodes.includes(shortId(id));
   const left = fields.nodes.length === 0 ? [] : nodes.filter(isLeft);
   if (left.length > 0) request.remove = left.map(({ id }) => id);
-  const set = { ranks: fields.ranks > 0, parallelism: fields.parallelism !== "auto", groups: fields.replicas > 1 };
+  const draftModel = fields.draftModel.trim();
+  const isOtherDraft = draftModel !== draftModelOf(loaded?.wanted);
+  if (isOtherDraft && !isPath(draftModel)) request.draft_model = draftModel;
+  const set = { "the draft model": isOtherDraft && isPath(draftModel), ranks: fields.ranks > 0, parallelism: fields.parallelism !== "auto", groups: fields.replicas > 1 };
   const unplanned = Object.entries(set).filter(([, isSet]) => isSet).map(([name]) => name);
   return { request, unplanned };
 }

@@ -67,9 +67,9 @@ test("a download stands still once the node's rate is 0, since its bytes last ch
 
 test("a load's body has what was set and nothing else", () => {
   assert.deepEqual(loadBody({ ...EMPTY, model: " org/m " }, []), { model: "org/m" });
-  assert.deepEqual(loadBody({ ...EMPTY, model: "m", context: 4096, streams: 2, ranks: 3, parallelism: "tensor", nodes: ["aa"], replicas: 2,
+  assert.deepEqual(loadBody({ ...EMPTY, model: "m", draftModel: " org/small ", context: 4096, streams: 2, ranks: 3, parallelism: "tensor", nodes: ["aa"], replicas: 2,
     aliases: "one, two  three,", idleUnloadS: 60 }, []),
-  { model: "m", context: 4096, streams: 2, parallel: 3, parallelism: "tensor", nodes: ["aa"], replicas: 2, aliases: ["one", "two", "three"],
+  { model: "m", draft_model: "org/small", context: 4096, streams: 2, parallel: 3, parallelism: "tensor", nodes: ["aa"], replicas: 2, aliases: ["one", "two", "three"],
     idle_unload_s: 60 });
 });
 
@@ -84,7 +84,7 @@ test("a model that is wanted already keeps its path, and the form shows what it 
   const model = { ...models[0]!, wanted: { ...models[0]!.wanted, aliases: ["a", "b"], nodes: [nodes[0]!.id], context: 512,
     idle_unload_s: 9 } };
   const fields = fieldsOf(model);
-  assert.deepEqual(fields, { model: "stories260K", context: 512, streams: 0, ranks: 2, parallelism: "auto", nodes: [nodes[0]!.id.slice(0,
+  assert.deepEqual(fields, { model: "stories260K", draftModel: "", context: 512, streams: 0, ranks: 2, parallelism: "auto", nodes: [nodes[0]!.id.slice(0,
     8)],
     replicas: 1, aliases: "a, b", idleUnloadS: 9, areOptionsOpen: true });
   assert.equal(loadBody(fields, [model]).path, "/models/stories260K");
@@ -98,6 +98,17 @@ test("the preview leaves out the machines that were not chosen, and says what it
   const { request, unplanned } = previewOf({ ...EMPTY, model: "m", nodes: [nodes[0]!.id.slice(0, 8)], ranks: 2, replicas: 2 }, nodes);
   assert.deepEqual(request.remove, [nodes[1]!.id]);
   assert.deepEqual(unplanned, ["ranks", "groups"]);
+});
+
+test("the preview plans with the draft model, unless nobody has loaded it from these files", () => {
+  const model = { name: "m", wanted: { path: "org/m", draft_model: "/models/small" } } as unknown as ModelStatus;
+  const fields = fieldsOf(model);
+  assert.equal(fields.draftModel, "/models/small");
+  assert.equal(loadBody(fields, [model]).draft_model, "/models/small");
+  assert.deepEqual(previewOf(fields, [], model), { request: { model: "m" }, unplanned: [] });
+  assert.deepEqual(previewOf({ ...fields, draftModel: "" }, [], model), { request: { model: "m", draft_model: "" }, unplanned: [] });
+  assert.equal(previewOf({ ...fields, draftModel: "org/other" }, [], model).request.draft_model, "org/other");
+  assert.deepEqual(previewOf({ ...fields, draftModel: "/models/other" }, [], model), { request: { model: "m" }, unplanned: ["the draft model"] });
 });
 
 test("states of a download", () => {
