@@ -33,6 +33,8 @@ struct GroupSpec {
   bool exact = false;        // activations stay float32 where weights are quantised
   std::optional<KvKind> kv;  // of keys and values; not set: see kv_of()
   int bits = 0;              // not 0: weights are quantised to this many bits while they are read
+  // The table of n-grams stays in the model's files; the bits of answers are the same.
+  bool ngrams_on_disk = false;
   bool draft_layer = false;  // loaded, if the files have one, to guess tokens
   // Guesses instead of the layer, the same; or is the layer, in files of its own. Empty: neither.
   std::filesystem::path draft_model{};
@@ -46,7 +48,8 @@ struct GroupSpec {
 template <class Spec, class Visit>
 void for_each_group_field(Spec& spec, Visit&& visit) {
   auto& [model, shares, link, wire, algorithm, threads, pin_threads, context, sequences_max,
-         batch_tokens_max, device, exact, kv, bits, draft_layer, draft_model] = spec;
+         batch_tokens_max, device, exact, kv, bits, ngrams_on_disk, draft_layer, draft_model] =
+      spec;
   visit("model", model);
   visit("shares", shares);
   visit("link", link);
@@ -61,6 +64,7 @@ void for_each_group_field(Spec& spec, Visit&& visit) {
   visit("exact", exact);
   visit("kv", kv);
   visit("bits", bits);
+  visit("ngrams_on_disk", ngrams_on_disk);
   visit("draft_layer", draft_layer);
   visit("draft_model", draft_model);
 }

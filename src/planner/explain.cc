@@ -194,15 +194,29 @@ std::string lack_text(const ClusterFacts& cluster, const PlannedPlacement& plan)
                      gib_text(machine.memory_bytes));
 }
 
+std::string ngrams_hint(const ModelFacts& facts) {
+  double bytes = 0;
+  for (const LayerClass& layer : facts.classes) {
+    for (const StoredWeight& one : layer.weights) {
+      if (one.weight.role != Role::kNgramRows) continue;
+      bytes += one.element_bytes * one.weight.rows * one.weight.columns;
+    }
+  }
+  if (bytes == 0) return "";
+  return fmt::format(
+      "; {} of the model are a table of n-grams, which --ngrams-on-disk leaves on the disk",
+      gib_text(static_cast<uint64_t>(bytes)));
+}
+
 std::string explain(const ModelFacts& facts, const ClusterFacts& cluster,
                     const PlanRequest& request, const ModelPlan& plan) {
   if (plan.fitting.empty()) {
     const PlannedPlacement& nearest = plan.refused.front();
     return fmt::format(
         "The model does not fit. The closest placement is {}, where {}; all ranks together lack "
-        "{}. Fewer bits, a shorter context, fewer streams or more memory would help.",
+        "{}. Fewer bits, a shorter context, fewer streams or more memory would help{}.",
         placement_text(nearest.placement), lack_text(cluster, nearest),
-        gib_text(nearest.lacking_bytes));
+        gib_text(nearest.lacking_bytes), ngrams_hint(facts));
   }
   const PlannedPlacement& choice = plan.fitting.front();
   std::string text =

@@ -21,4 +21,8 @@ std::string lack_text(const ClusterFacts& cluster, const PlannedPlacement& plan)
 // "142.10 GiB".
 std::string gib_text(uint64_t bytes);
 
+// For a model that does not fit: the rest of a sentence, after a semicolon, about its table of
+// n-grams in memory; empty if it has none.
+std::string ngrams_hint(const ModelFacts& facts);
+
 }  // namespace lockstep

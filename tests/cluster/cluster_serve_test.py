@@ -21,23 +21,26 @@ LONG = {"model": NAME, "prompt": "Lily and Tom", "temperature": 0.9, "seed": 7, 
 BODIES = [{"model": NAME, "prompt": "Once upon a time", "temperature": 0, "max_tokens": 30},
           {"model": NAME, "prompt": "One day a cat", "temperature": 1.1, "seed": 5, "max_tokens": 30}]
 UNNOTICED_S = 1.0  # for pauses of a few hundredths of a second, even with many busy processes
-IDLE_CORE_SHARE = 0.01
+IDLE_WAKES_S = 100  # 60 to 70 were counted, most of them for heartbeats
+IDLE_CORE_SHARE = 0.05
 IDLE_SECONDS = 10.0
-IDLE_WINDOWS = 4
 
 
-def thread_seconds(pid):
-    """Processor seconds of each thread of a process: {(pid, thread, name): seconds}."""
-    seconds = {}
+def thread_use(pid):
+    """Of each thread of a process, {(pid, thread, name): (how often it has woken up, processor seconds)}."""
+    use = {}
     for thread in os.listdir(f"/proc/{pid}/task"):
+        folder = f"/proc/{pid}/task/{thread}"
         try:
-            with open(f"/proc/{pid}/task/{thread}/stat", encoding="utf-8", errors="replace") as file:
-                name, fields = file.read().split("(", 1)[1].rsplit(")", 1)
+            with open(f"{folder}/status", encoding="utf-8", errors="replace") as file:
+                status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+            with open(f"{folder}/stat", encoding="utf-8", errors="replace") as file:
+                fields = file.read().rsplit(")", 1)[1].split()
         except OSError:  # it has exited
             continue
-        ticks = sum(int(field) for field in fields.split()[11:13])
-        seconds[pid, int(thread), name] = ticks / os.sysconf("SC_CLK_TCK")
-    return seconds
+        ticks = sum(int(field) for field in fields[11:13])
+        use[pid, int(thread), status["Name"]] = (int(status["voluntary_ctxt_switches"]), ticks / os.sysconf("SC_CLK_TCK"))
+    return use
 
 
 class FourMachinesTest(unittest.TestCase):
@@ -174,26 +177,23 @@ class FourMachinesTest(unittest.TestCase):
     def test_an_idle_model_costs_nothing(self):
         self.cluster.machines[0].load("--ranks", "4", "--nodes", ",".join(NAMES))
         self.check_answers()
-        # Other load on the machine is charged to any process that wakes up meanwhile; a busy process shows in every
-        # window.
-        least = [1.0] * len(NAMES)
-        for _ in range(IDLE_WINDOWS):
-            shares, busiest = self.idle_shares()
-            print("idle, node and worker take of a core: " + ", ".join(f"{100 * share:.2f} %" for share in shares))
-            least = [min(pair) for pair in zip(least, shares)]
-            if max(least) < IDLE_CORE_SHARE:
-                return
-        self.fail(f"the busiest threads of the last window: {busiest}")
+        wakes, shares, most = self.idle_use()
+        print("idle, node and worker wake up each second: " + ", ".join(f"{each:.0f}" for each in wakes) +
+              "; they take of a core: " + ", ".join(f"{100 * share:.2f} %" for share in shares))
+        # How often threads wake up does not depend on the machine; the time that this takes does, so that its limit only
+        # finds a thread that never waits.
+        self.assertLess(max(wakes), IDLE_WAKES_S, most)
+        self.assertLess(max(shares), IDLE_CORE_SHARE, most)
 
-    def idle_shares(self):
-        """Each machine's share of a core in IDLE_SECONDS, and its busiest threads."""
+    def idle_use(self):
+        """Each machine's wake-ups per second and share of a core in IDLE_SECONDS, and the threads that woke up most."""
         pids = [[machine.node.pid, *machine.workers()] for machine in self.cluster.machines]
-        before = [thread_seconds(pid) for each in pids for pid in each]
+        look = lambda: {key: use for each in pids for pid in each for key, use in thread_use(pid).items()}  # noqa: E731
+        before = look()
         select.select([], [], [], IDLE_SECONDS)
-        after = [thread_seconds(pid) for each in pids for pid in each]
-        used = {key: seconds - was.get(key, 0.0) for was, now in zip(before, after) for key, seconds in now.items()}
-        shares = [sum(used[key] for key in used if key[0] in each) / IDLE_SECONDS for each in pids]
-        return shares, sorted(((seconds, key) for key, seconds in used.items()), reverse=True)[:8]
+        used = {key: [now - was for now, was in zip(use, before.get(key, (0, 0.0)))] for key, use in look().items()}
+        sums = [[sum(used[key][what] for key in used if key[0] in each) / IDLE_SECONDS for each in pids] for what in (0, 1)]
+        return *sums, sorted(((use, key) for key, use in used.items()), reverse=True)[:8]
 
     def test_no_stream_notices_that_the_coordinator_is_lost(self):
         first = self.coordinator(self.cluster.machines[0])

@@ -135,8 +135,10 @@ TEST_CASE("an entry survives JSON, and broken JSON is named") {
                    .aliases = {"alias"},
                    .idle_unload_s = 600,
                    .replicas = 3};
+  CHECK(entry_text(made).find("ngrams_on_disk") == std::string::npos);
   CHECK(entry_text(made).find("draft_model") == std::string::npos);  // as earlier versions wrote it
   made.draft_model = "/models/small";
+  made.promises.ngrams_on_disk = true;
   const auto read = entry_of(entry_json(made));
   REQUIRE(read.ok());
   CHECK(read.value() == made);

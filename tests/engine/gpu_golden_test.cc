@@ -76,6 +76,18 @@ TEST_CASE("golden cases on GPUs have the bits of the processor") {
   }
 }
 
+TEST_CASE("a table of n-grams on the disk has the bits of the processor on a GPU") {
+  const std::string folder = golden_folder("qwen4exp-bf16");
+  const GenerateRequest request = golden_request(folder, 4);
+  const Answer reference = run_ranks(folder, {}, {request}).answers[0];
+  const Answer found =
+      run_ranks(folder, {.shares = {2, 1}, .device = "vulkan,cpu", .ngrams_on_disk = true},
+                {request})
+          .answers[0];
+  CHECK(reference.error == "");
+  CHECK(same_bits(found, reference));
+}
+
 TEST_CASE("each kind of keys and values has the bits of the processor on a GPU") {
   size_t number = 0;
   for (const char* name :

@@ -50,7 +50,8 @@ DesiredEntry entry_of(ModelPromises promises = {}) {
 }
 
 PlannedModel read_model(const std::string& draft_model = "") {
-  auto made = read_planned_model(entry_of().path, draft_model, PartialFiles::kRefused);
+  auto made = read_planned_model({.model = entry_of().path, .draft_model = draft_model},
+                                 PartialFiles::kRefused);
   REQUIRE_MESSAGE(made.ok(), (made.ok() ? "" : made.error().message));
   return std::move(made.value());
 }

@@ -13,6 +13,7 @@
 #include "model/forward/model.h"
 #include "model/load/page_shape.h"
 #include "model/load/sequence_state.h"
+#include "planner/explain.h"
 #include "planner/plan.h"
 #include "planner/rank_load.h"
 #include "support/golden.h"
@@ -77,11 +78,13 @@ struct PlannedModel {
   OpenedModel model;
   ModelFacts facts;
 
-  explicit PlannedModel(const std::string& name, bool has_draft_layer = false) {
+  explicit PlannedModel(const std::string& name, bool has_draft_layer = false,
+                        bool ngrams_on_disk = false) {
     auto opened = open_model(name);
     REQUIRE_MESSAGE(opened.ok(), opened.error().message);
     model = std::move(opened.value());
     if (has_draft_layer) use_draft_layer(model);
+    if (ngrams_on_disk) REQUIRE(leave_ngrams_on_disk(model.config).ok());
     REQUIRE(model.config.has_draft_layer() == has_draft_layer);
     auto known = model_facts(model);
     REQUIRE_MESSAGE(known.ok(), known.error().message);
@@ -239,6 +242,23 @@ TEST_CASE("planned memory equals a model's allocations with its draft layer") {
     CAPTURE(name);
     CHECK(check_all(golden_folder(name), {3, 1}, {.context = 100, .streams = 2}, true) >= 5);
   }
+}
+
+TEST_CASE("planned memory equals a model's allocations with its table of n-grams on the disk") {
+  const std::string name = golden_folder("qwen4exp-bf16");
+  const PlannedModel held(name), left(name, false, true);
+  CHECK(check_all(left, nullptr, {3, 1}, {.context = 100, .streams = 2}) >= 5);
+  CHECK(ngrams_hint(left.facts).empty());
+  CHECK(ngrams_hint(held.facts).find("--ngrams-on-disk") != std::string::npos);
+  const auto weights_of = [](const PlannedModel& model) {
+    const auto plan = plan_model(model.facts, cluster_of_rates({1}), {.limits = {.context = 100}});
+    REQUIRE(plan.ok());
+    const PlacedGroup& group = plan.value().fitting.front().placement.groups.front();
+    return group.ranks.front().memory.weight_bytes;
+  };
+  const NgramConfig& ngrams = *held.model.config.ngrams;
+  const auto rows = static_cast<uint64_t>(ngrams.parts) * static_cast<uint64_t>(ngrams.part_rows);
+  CHECK(weights_of(held) - weights_of(left) == rows * static_cast<uint64_t>(ngrams.row) * 2);
 }
 
 TEST_CASE("planned memory equals the allocations of a model and its draft model") {

@@ -120,7 +120,8 @@ TEST_CASE("a load becomes a desired entry with its promises") {
       fmt::format(R"({{"model":"m","path":"/p","draft_model":"org/small","context":4096,)"
                   R"("streams":2,"parallel":2,)"
                   R"("parallelism":"pipeline","replicas":2,)"
-                  R"("nodes":["beta","{}"],"aliases":["gpt-4"],"idle_unload_s":60}})",
+                  R"("nodes":["beta","{}"],"aliases":["gpt-4"],"idle_unload_s":60,)"
+                  R"("ngrams_on_disk":true}})",
                   std::string(8, 'a')));
   CHECK(full.status == 200);
   const auto loaded = cluster.loaded();
@@ -142,7 +143,8 @@ TEST_CASE("a load becomes a desired entry with its promises") {
                                             .pinned = {fake_node_id('b'), fake_node_id('a')},
                                             .aliases = {"gpt-4"},
                                             .idle_unload_s = 60,
-                                            .replicas = 2});
+                                            .replicas = 2,
+                                            .ngrams_on_disk = true});
 }
 
 TEST_CASE("an invalid load is refused with the field's name") {

@@ -38,6 +38,7 @@ struct Setup {
   LatentCut latent_cut = LatentCut::kAuto;
   Overlap overlap = Overlap::kAuto;
   int sequences_max = kSequencesDefault;
+  bool ngrams_on_disk = false;
   bool draft_layer = false;
   std::string draft_model{};
   int layer_guesses = 0;
@@ -135,6 +136,7 @@ inline EngineOptions engine_options_of(const std::string& model, const Setup& se
                   .exact = setup.exact,
                   .kv = setup.kv,
                   .bits = setup.bits,
+                  .ngrams_on_disk = setup.ngrams_on_disk,
                   .draft_layer = setup.draft_layer,
                   .draft_model = setup.draft_model};
   options.latent_cut = setup.latent_cut;

@@ -157,6 +157,27 @@ Result<std::string> read_small_file(const std::filesystem::path& path, size_t by
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+namespace {
+
+// The pages that hold any of the bytes. A refusal only costs time.
+void advise(std::span<const std::byte> bytes, int advice) {
+  if (bytes.empty()) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()) / page * page;
+  const auto end = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size());
+  (void)::madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+}
+
+}  // namespace
+
+void expect_scattered_reads(std::span<const std::byte> bytes) {
+  advise(bytes, MADV_RANDOM);
+}
+
+void read_ahead(std::span<const std::byte> bytes) {
+  advise(bytes, MADV_WILLNEED);
+}
+
 void release_pages(std::span<const std::byte> bytes) {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page;

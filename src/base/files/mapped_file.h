@@ -67,6 +67,11 @@ inline constexpr size_t kSmallFileBytesMax = size_t{16} << 20;
 Result<std::string> read_small_file(const std::filesystem::path& path,
                                     size_t bytes_max = kSmallFileBytesMax);
 
+// Reads of a mapped file's `bytes` will be short and scattered: nothing around them is read.
+void expect_scattered_reads(std::span<const std::byte> bytes);
+// The system begins to read `bytes` of a mapped file; does not wait for them.
+void read_ahead(std::span<const std::byte> bytes);
+
 // Returns the pages that are wholly inside `bytes` of a mapped file to the system; they are read
 // again when touched again. Any thread, even while others read.
 void release_pages(std::span<const std::byte> bytes);

@@ -33,6 +33,7 @@ struct LoadCommandFlags {
   int context = 0;
   int streams = 0;
   int idle_unload_s = 0;
+  bool ngrams_on_disk = false;
   int timeout_s = 3600;
   bool waits = true;
   bool json = false;
@@ -56,7 +57,8 @@ JsonObject request_of(const LoadCommandFlags& flags, const WantedModel& wanted,
                      {"nodes", text_list(flags.nodes)},
                      {"aliases", text_list(flags.aliases)},
                      {"idle_unload_s", flags.idle_unload_s},
-                     {"replicas", flags.replicas}};
+                     {"replicas", flags.replicas},
+                     {"ngrams_on_disk", flags.ngrams_on_disk}};
   if (!draft_path.empty()) request["draft_model"] = draft_path;
   return request;
 }
@@ -168,6 +170,7 @@ void add_load_command(CLI::App& app, Command& chosen) {
       ->add_option("--idle-unload", flags->idle_unload_s,
                    "load it on demand, and unload it after this many seconds without use")
       ->check(at_least(1));
+  add_ngrams_flag(*command, flags->ngrams_on_disk);
   command->add_flag("--wait,!--no-wait", flags->waits, "wait until it is ready (default)");
   command->add_option("--timeout", flags->timeout_s, "seconds to wait at most (default 3600)")
       ->check(at_least(1));

@@ -34,6 +34,7 @@ struct PlanCommandFlags {
   ShapeFlags shape;
   PlanRequest request{.limits = {.context = 0, .streams = 1}};
   std::optional<KvKind> kv;
+  bool ngrams_on_disk = false;
   bool fits_constants = false;
   bool json = false;
 };
@@ -92,8 +93,9 @@ Status run_plan(const PlanCommandFlags& flags) {
   subject.format = found.format;
   Source draft;
   if (!flags.draft_model.empty()) draft = TRY(find_source(flags, flags.draft_model, false));
-  const PlannedModel model =
-      TRY(read_planned_model(found.path, draft.path, PartialFiles::kRefused));
+  const PlannedModel model = TRY(read_planned_model(
+      {.model = found.path, .draft_model = draft.path, .ngrams_on_disk = flags.ngrams_on_disk},
+      PartialFiles::kRefused));
   LoadLimits& limits = subject.request.limits;
   if (limits.context == 0) limits.context = TRY(context_for(model.facts.config, 0));
   limits.kv = kv_of(false, flags.kv);
@@ -185,6 +187,7 @@ void add_plan_command(CLI::App& app, Command& chosen) {
                    "length of the prompt whose first token is timed (default 512)")
       ->check(at_least(1));
   add_kv_flag(*command, flags->kv);
+  add_ngrams_flag(*command, flags->ngrams_on_disk);
   command->add_option("--bits", flags->shape.bits,
                       "as if the weights had 2, 3, 4, 5, 6, 8, 16 or 32 bits (a published model's "
                       "default: 16)");

@@ -125,6 +125,12 @@ void add_kv_flag(CLI::App& command, std::optional<KvKind>& kv) {
       .check(CLI::IsMember({"f32", "bf16", "f16", "q8"}));
 }
 
+void add_ngrams_flag(CLI::App& command, bool& ngrams_on_disk) {
+  command.add_flag("--ngrams-on-disk", ngrams_on_disk,
+                   "leave the model's table of n-grams in its files, and read each token's rows "
+                   "there: less memory, the same text");
+}
+
 void add_group_flags(CLI::App& command, GroupFlags& flags) {
   GroupSpec& spec = flags.spec;
   command.add_option("--ranks", flags.ranks, "worker processes that share the model (default 1)")
@@ -160,6 +166,7 @@ void add_group_flags(CLI::App& command, GroupFlags& flags) {
                    "keep keys and values in float32, and activations where weights are quantised "
                    "(slower)");
   add_kv_flag(command, spec.kv);
+  add_ngrams_flag(command, spec.ngrams_on_disk);
   command.add_option(
       "--device", spec.device,
       fmt::format("where ranks compute: {}, or one of these for each rank as in vulkan,cpu; auto "
@@ -231,6 +238,12 @@ Result<GroupSupervisorOptions> group_options(const GroupFlags& flags) {
   TRY(check_link_options(spec.link));
   TRY(check_kv(spec.exact, spec.kv));
   TRY(check_device_kinds(spec.device, spec.size()));
+  if (spec.bits != 0 && spec.ngrams_on_disk) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "--bits quantises the table of n-grams too: leave out --ngrams-on-disk, or write a "
+        "quantised model with `lockstep quantize`"};
+  }
   spec.link.stages = stages;
   if (spec.bits != 0 && !is_affine_bits(spec.bits)) {
     return Error{ErrorCode::kInvalidArgument,

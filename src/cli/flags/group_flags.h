@@ -35,6 +35,7 @@ struct GroupFlags {
 void add_link_flags(CLI::App& command, LinkOptions& link);
 // --kv; not set if it is not given.
 void add_kv_flag(CLI::App& command, std::optional<KvKind>& kv);
+void add_ngrams_flag(CLI::App& command, bool& ngrams_on_disk);
 // All flags except the model, --bits and --verbose.
 void add_group_flags(CLI::App& command, GroupFlags& flags);
 // Limits on the requests of a served model.

@@ -10,14 +10,16 @@ Json promises_json(const ModelPromises& promises) {
   for (const NodeId& id : promises.pinned) pinned.emplace_back(id.text());
   JsonArray aliases;
   for (const std::string& alias : promises.aliases) aliases.emplace_back(alias);
-  return JsonObject{{"context", promises.context},
-                    {"streams", promises.streams},
-                    {"parallel", promises.parallel},
-                    {"pinned", std::move(pinned)},
-                    {"aliases", std::move(aliases)},
-                    {"idle_unload_s", promises.idle_unload_s},
-                    {"replicas", promises.replicas},
-                    {"parallelism", name_in(kParallelisms, promises.parallelism)}};
+  JsonObject json{{"context", promises.context},
+                  {"streams", promises.streams},
+                  {"parallel", promises.parallel},
+                  {"pinned", std::move(pinned)},
+                  {"aliases", std::move(aliases)},
+                  {"idle_unload_s", promises.idle_unload_s},
+                  {"replicas", promises.replicas},
+                  {"parallelism", name_in(kParallelisms, promises.parallelism)}};
+  if (promises.ngrams_on_disk) json["ngrams_on_disk"] = true;
+  return json;
 }
 
 Result<ModelPromises> promises_of(const Json& value) {
@@ -33,6 +35,9 @@ Result<ModelPromises> promises_of(const Json& value) {
   if (find(value, "parallelism") != nullptr) {
     const std::string parallelism = TRY(text_field(value, "parallelism", 16));
     promises.parallelism = TRY(value_named(kParallelisms, parallelism, "parallelism"));
+  }
+  if (find(value, "ngrams_on_disk") != nullptr) {
+    promises.ngrams_on_disk = TRY(bool_field(value, "ngrams_on_disk"));
   }
   for (const Json& item : *TRY(list_field(value, "pinned", kPinnedMax))) {
     promises.pinned.push_back(TRY(node_of(item)));

@@ -45,6 +45,7 @@ struct ModelPromises {
   int64_t idle_unload_s = 0;
   // Groups that each hold the whole model, on disjoint nodes; streams are those of all groups.
   int64_t replicas = 1;
+  bool ngrams_on_disk = false;  // GroupSpec::ngrams_on_disk
 
   bool operator==(const ModelPromises&) const = default;
 };

@@ -41,8 +41,9 @@ Status ModelEngine::load(const EngineOptions& options) {
   const GroupSpec& spec = options.spec;
   measure_links_every_ = options.measure_links_every;
   const auto partial = spec.bits > 0 ? PartialFiles::kRefused : PartialFiles::kAllowed;
-  const OpenedModel opened = TRY(open_for_drafts(
-      spec.model.string(), spec.draft_layer, spec.draft_model, partial, pipeline_->place().stages));
+  OpenedModel opened = TRY(open_for_drafts(spec.model.string(), spec.draft_layer, spec.draft_model,
+                                           partial, pipeline_->place().stages));
+  if (spec.ngrams_on_disk) TRY(leave_ngrams_on_disk(opened.config));
   const ModelConfig& config = opened.config;
   if (!opened.draft_problem.empty() && pipeline_->is_leader()) {
     log_info("{}: the draft layer is left out: {}", spec.model.string(), opened.draft_problem);

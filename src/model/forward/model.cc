@@ -53,6 +53,7 @@ Result<std::unique_ptr<Model>> Model::load(const ModelOptions& options, Group& g
   model->weights_ = TRY(load_weights(context));
   if (config.ngrams) {
     TRY(check_constants(model->weights_.ngrams, *config.ngrams, config.vocab_size));
+    if (config.ngrams->is_on_disk) TRY(model->open_ngram_files(options.source));
   }
   TRY(model->allocate());
   TRY(device.wait());

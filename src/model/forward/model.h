@@ -34,6 +34,7 @@
 #include "model/load/latent_cut.h"
 #include "model/load/page_shape.h"
 #include "model/load/weights.h"
+#include "model/ngrams/ngram_files.h"
 #include "model/options/kv_kind.h"
 #include "model/options/run_limits.h"
 
@@ -187,9 +188,11 @@ class Model {
   void norm_each_stream(Slice weight, int tokens, Slice x, Slice y);
   // In model_forward_ngrams.cc.
   bool has_ngrams() const;  // this stage
+  Status open_ngram_files(std::shared_ptr<const WeightSource> source);
   void reserve_ngrams();
   void list_ngrams(const Batch& batch);
   void place_ngrams(int rank, int unit, int32_t& next);
+  void write_ngrams();
   void look_up_ngrams();
   void gather_ngrams(int tokens, int unit);
   void add_ngrams(int layer, BatchHalf& half);
@@ -365,9 +368,10 @@ class Model {
   // The rows of n-grams of a batch, (tokens, heads).
   struct ListedNgrams {
     std::vector<int32_t> rows;
-    std::vector<int32_t> places;  // in the exchange buffer
-    std::vector<int32_t> own;     // this rank's rows, of its parts
-    size_t begin = 0;             // of these in the exchange buffer
+    std::vector<int32_t> places;    // in the exchange buffer
+    std::vector<int32_t> own;       // this rank's rows, of its parts
+    std::vector<float> own_values;  // if the table is on the disk
+    size_t begin = 0;               // of these in the exchange buffer
     // (states, size - 1): the last tokens of each state's sequence, the last one first.
     std::vector<int32_t> last_tokens;
     std::vector<int32_t> start;  // those of a sequence that begins
@@ -378,7 +382,8 @@ class Model {
     }
   };
   ListedNgrams ngrams_;
-  std::vector<float> ngram_state_;  // the state of n-grams, in whole blocks of a page
+  std::optional<NgramFiles> ngram_files_;  // if the table is on the disk
+  std::vector<float> ngram_state_;         // the state of n-grams, in whole blocks of a page
   std::vector<float> factors_, rope_;
   std::vector<float> layer_state_;  // a layer's state between the device and a page's order
   std::vector<size_t> embedded_ends_, part_ends_;

@@ -48,10 +48,7 @@ void Model::embed(const Batch& batch, Slice to) {
   }
   device_.write_ints(buffers_.rows, own_rows_);
   device_.write_ints(buffers_.places, places_);
-  if (!ngrams_.rows.empty()) {
-    device_.write_ints(buffers_.ngram_rows, ngrams_.own);
-    device_.write_ints(buffers_.ngram_places, ngrams_.places);
-  }
+  write_ngrams();
   device_.queue(Embed{.matrix = weights_.shared.matrix(Role::kEmbedding),
                       .rows = buffers_.rows,
                       .tokens = static_cast<int>(own_rows_.size()),

@@ -1,7 +1,7 @@
 // The part of the forward pass for tables of n-grams: which rows the tokens of a batch have, and
-// how a layer adds them to the residual streams. The table is cut over ranks, and its rows travel
-// with the embeddings; every rank computes the rest. Source: NgramConfig in
-// model/ngrams/ngram_config.h.
+// how a layer adds them to the residual streams. The table is cut over ranks, in memory or on the
+// disk, and its rows travel with the embeddings; every rank computes the rest. Source: NgramConfig
+// in model/ngrams/ngram_config.h.
 #include <algorithm>
 
 #include "model/forward/model.h"
@@ -12,6 +12,14 @@ bool Model::has_ngrams() const {
   return lockstep::has_ngrams(config_, layers_);
 }
 
+Status Model::open_ngram_files(std::shared_ptr<const WeightSource> source) {
+  if (!has_ngrams()) return Ok{};
+  const Range own = cut_.table_rows(rank_, config_.ngrams->part_rows);
+  ngram_files_ = TRY(NgramFiles::open(std::move(source), *config_.ngrams,
+                                      ngram_table_names(config_), {own.begin, own.size()}));
+  return Ok{};
+}
+
 void Model::reserve_ngrams() {
   const NgramConfig& ngrams = *config_.ngrams;
   const size_t rows = static_cast<size_t>(limits_.tokens_max) * static_cast<size_t>(ngrams.heads);
@@ -19,6 +27,7 @@ void Model::reserve_ngrams() {
   ngrams_.rows.reserve(rows);
   ngrams_.own.reserve(rows);
   ngrams_.places.reserve(rows);
+  if (ngrams.is_on_disk) ngrams_.own_values.reserve(rows * static_cast<size_t>(ngrams.row));
   ngrams_.last_tokens.assign(static_cast<size_t>(limits_.states) * before, kNoToken);
   ngrams_.start.assign(before, kNoToken);
 }
@@ -60,9 +69,20 @@ void Model::place_ngrams(int rank, int unit, int32_t& next) {
   }
 }
 
+// The lists for the operations, and from the disk the values of this rank's rows.
+void Model::write_ngrams() {
+  if (ngrams_.rows.empty()) return;
+  device_.write_ints(buffers_.ngram_places, ngrams_.places);
+  if (!ngram_files_) return device_.write_ints(buffers_.ngram_rows, ngrams_.own);
+  ngrams_.own_values.clear();
+  ngram_files_->append(ngrams_.own, ngrams_.own_values);
+  const std::span<const float> values = ngrams_.own_values;
+  device_.write({buffers_.sum, ngrams_.begin}, std::as_bytes(values));
+}
+
 // This rank's rows, to their places.
 void Model::look_up_ngrams() {
-  if (ngrams_.own.empty()) return;
+  if (ngrams_.own.empty() || ngram_files_) return;
   const NgramConfig& ngrams = *config_.ngrams;
   device_.queue(Embed{.parts = &layer_weights(ngrams.layer).ngram_rows,
                       .rows = buffers_.ngram_rows,

@@ -141,6 +141,15 @@ void use_draft_layer(OpenedModel& model, int stages) {
   if (!used.ok()) model.draft_problem = used.error().message;
 }
 
+Status leave_ngrams_on_disk(ModelConfig& config) {
+  if (!config.ngrams) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "this model has no table of n-grams; leave out --ngrams-on-disk"};
+  }
+  config.ngrams->is_on_disk = true;
+  return Ok{};
+}
+
 Result<ModelConfig> read_model_config(const std::string& model) {
   if (!is_shape_model(model)) return read_config(model);
   const ShapeModel shape = TRY(parse_shape_model(model));

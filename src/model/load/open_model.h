@@ -42,6 +42,9 @@ Result<OpenedModel> open_with_draft_layer(const std::string& model,
 Result<OpenedModel> open_for_drafts(const std::string& model, bool draft_layer,
                                     const std::filesystem::path& draft_model,
                                     PartialFiles partial = PartialFiles::kRefused, int stages = 1);
+// The table of n-grams is to stay in the model's files (model/ngrams/ngram_files.h).
+// kInvalidArgument if the model has none.
+Status leave_ngrams_on_disk(ModelConfig& config);
 // Only the config, without opening the weights.
 Result<ModelConfig> read_model_config(const std::string& model);
 

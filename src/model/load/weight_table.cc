@@ -435,6 +435,7 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
   const auto add_all = [&](std::span<const WeightSpec> specs, int layer) {
     for (const WeightSpec& spec : specs) {
       if (!is_stored(spec.when, config, layer)) continue;
+      if (spec.role == Role::kNgramRows && config.ngrams->is_on_disk) continue;
       const bool is_of_experts = spec.name.find("{E}") != std::string_view::npos;
       const int parts = spec.split == Split::kTableRows ? config.ngrams->parts : 1;
       for (int part = 0; !is_of_experts && part < parts; ++part) add(spec, layer, -1, part);
@@ -454,6 +455,15 @@ std::vector<Weight> weight_table(const ModelConfig& config) {
     add_all(config.architecture->draft.weights, config.layers);
   }
   return table;
+}
+
+std::vector<std::string> ngram_table_names(ModelConfig config) {
+  config.ngrams->is_on_disk = false;
+  std::vector<std::string> names;
+  for (Weight& weight : weight_table(config)) {
+    if (weight.role == Role::kNgramRows) names.push_back(std::move(weight.name));
+  }
+  return names;
 }
 
 bool makes_layer_inputs(Role role) {

@@ -33,8 +33,11 @@ struct WeightPart {
   }
 };
 
-// Tied embeddings are listed once, as the embedding.
+// Tied embeddings are listed once, as the embedding. Without a table of n-grams that stays on the
+// disk.
 std::vector<Weight> weight_table(const ModelConfig& config);
+// The tensors of the parts of the table of n-grams, in order. The model must have one.
+std::vector<std::string> ngram_table_names(ModelConfig config);
 // Whether it makes the layers' own inputs, before the first layer.
 bool makes_layer_inputs(Role role);
 // Whether a token reads only its row: an embedding's, unless the matrix is also the LM head.

@@ -23,6 +23,8 @@ struct NgramConfig {
   int taps = 0;       // of a convolution, `size` tokens apart
   int end_token = 0;  // tokens before it do not count
   int64_t base = 0;   // the least rows of a head
+  // An option of whoever loads the model: the table stays in its files (ngram_files.h).
+  bool is_on_disk = false;
 
   int columns() const { return heads * row; }
   // Past inputs of the convolution.

@@ -120,7 +120,9 @@ void ClusterPlanner::finish_plan(const std::string& inputs,
 ClusterPlanner::Facts ClusterPlanner::facts_of(const DesiredEntry& entry) {
   const auto now = Clock::now();
   std::unique_lock lock(mutex_);
-  const Paths paths{entry.path, entry.draft_model};
+  const PlannedSources paths{.model = entry.path,
+                             .draft_model = entry.draft_model,
+                             .ngrams_on_disk = entry.promises.ngrams_on_disk};
   make_room(paths);
   Known& known = known_[paths];
   known.used_at = now;
@@ -136,7 +138,7 @@ ClusterPlanner::Facts ClusterPlanner::facts_of(const DesiredEntry& entry) {
                fmt::format("the table of weights of model '{}' is being read", entry.name)};
 }
 
-void ClusterPlanner::make_room(const Paths& keep) {
+void ClusterPlanner::make_room(const PlannedSources& keep) {
   if (known_.size() < kModelsKeptMax || known_.contains(keep)) return;
   auto oldest = known_.end();
   for (auto item = known_.begin(); item != known_.end(); ++item) {
@@ -145,7 +147,8 @@ void ClusterPlanner::make_room(const Paths& keep) {
   known_.erase(oldest);
 }
 
-void ClusterPlanner::start_reading(const Paths& paths, const std::optional<Reading>& before) {
+void ClusterPlanner::start_reading(const PlannedSources& paths,
+                                   const std::optional<Reading>& before) {
   const bool is_posted =
       disk_.post([this, paths, before, resolve = resolve_]() -> DiskThread::Then {
         auto read_now = [&]() -> Result<std::optional<Reading>> {
@@ -161,12 +164,12 @@ void ClusterPlanner::start_reading(const Paths& paths, const std::optional<Readi
 
 // Nullopt if nothing has changed.
 std::optional<ClusterPlanner::Reading> ClusterPlanner::read(const Resolve& resolve,
-                                                            const Paths& paths,
+                                                            const PlannedSources& paths,
                                                             const std::optional<Reading>& before) {
   Reading reading{.facts = Error{ErrorCode::kInternal, ""}};
-  const Result<std::string> model = resolve(paths.first);
-  const bool has_draft = !paths.second.empty();
-  const Result<std::string> draft = has_draft ? resolve(paths.second) : std::string();
+  const Result<std::string> model = resolve(paths.model);
+  const bool has_draft = !paths.draft_model.empty();
+  const Result<std::string> draft = has_draft ? resolve(paths.draft_model) : std::string();
   if (!model.ok() || !draft.ok()) {
     reading.facts = model.ok() ? draft.error() : model.error();
   } else {
@@ -175,7 +178,10 @@ std::optional<ClusterPlanner::Reading> ClusterPlanner::read(const Resolve& resol
     if (before && before->facts.ok() && before->files == reading.files) return std::nullopt;
     const auto facts = [&]() -> Facts {
       return std::make_shared<const PlannedModel>(
-          TRY(read_planned_model(model.value(), draft.value(), PartialFiles::kTables)));
+          TRY(read_planned_model({.model = model.value(),
+                                  .draft_model = draft.value(),
+                                  .ngrams_on_disk = paths.ngrams_on_disk},
+                                 PartialFiles::kTables)));
     };
     reading.facts = facts();
   }
@@ -185,7 +191,7 @@ std::optional<ClusterPlanner::Reading> ClusterPlanner::read(const Resolve& resol
   return reading;
 }
 
-void ClusterPlanner::finish_reading(const Paths& paths, std::optional<Reading> reading) {
+void ClusterPlanner::finish_reading(const PlannedSources& paths, std::optional<Reading> reading) {
   const std::lock_guard lock(mutex_);
   const auto known = known_.find(paths);
   if (known == known_.end()) return;  // evicted for others

@@ -13,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -67,7 +66,6 @@ class ClusterPlanner {
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Paths = std::pair<std::string, std::string>;  // DesiredEntry::path and draft_model
   using Facts = Result<std::shared_ptr<const PlannedModel>>;
   struct Reading {  // of the files of a model and of what guesses its tokens
     Facts facts;
@@ -90,17 +88,17 @@ class ClusterPlanner {
   Facts facts_of(const DesiredEntry& entry);
   void finish_plan(const std::string& inputs, const std::shared_ptr<const PlannedModel>& facts,
                    Result<std::vector<RankPlan>> result);
-  void start_reading(const Paths& paths, const std::optional<Reading>& before);
-  void finish_reading(const Paths& paths, std::optional<Reading> reading);
-  void make_room(const Paths& keep);
-  static std::optional<Reading> read(const Resolve& resolve, const Paths& paths,
+  void start_reading(const PlannedSources& paths, const std::optional<Reading>& before);
+  void finish_reading(const PlannedSources& paths, std::optional<Reading> reading);
+  void make_room(const PlannedSources& keep);
+  static std::optional<Reading> read(const Resolve& resolve, const PlannedSources& paths,
                                      const std::optional<Reading>& before);
 
   const Resolve resolve_;
   std::mutex mutex_;  // guards what follows, except the threads
   std::function<void()> on_facts_;
-  std::map<Paths, Known> known_;
-  std::deque<Plan> plans_;  // the oldest first; kPlansKeptMax
+  std::map<PlannedSources, Known> known_;  // with the paths of entries
+  std::deque<Plan> plans_;                 // the oldest first; kPlansKeptMax
   DiskThread planning_{1};
   // One thread per model kept: each has at most one read in flight, so a hanging one blocks no
   // other.

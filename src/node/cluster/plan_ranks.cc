@@ -153,8 +153,8 @@ RankPlan ranks_of(const PlacedGroup& group, const Places& places) {
   return plan;
 }
 
-Error refusal(const DesiredEntry& entry, const ModelPlan& plan, const ClusterFacts& cluster,
-              const Wish& wish) {
+Error refusal(const DesiredEntry& entry, const PlannedModel& model, const ModelPlan& plan,
+              const ClusterFacts& cluster, const Wish& wish) {
   const auto nearest = std::find_if(plan.refused.begin(), plan.refused.end(),
                                     [&](const PlannedPlacement& one) { return wish.allows(one); });
   if (nearest == plan.refused.end()) {
@@ -162,10 +162,11 @@ Error refusal(const DesiredEntry& entry, const ModelPlan& plan, const ClusterFac
             fmt::format("model '{}' cannot be placed on {} with what {} nodes have free",
                         entry.name, wish.text(), cluster.machines.size())};
   }
-  return {ErrorCode::kExhausted,
-          fmt::format("model '{}' needs {} more than there is: in the nearest placement, {}, {}",
-                      entry.name, gib_text(nearest->lacking_bytes),
-                      placement_text(nearest->placement), lack_text(cluster, *nearest))};
+  return {
+      ErrorCode::kExhausted,
+      fmt::format("model '{}' needs {} more than there is: in the nearest placement, {}, {}{}",
+                  entry.name, gib_text(nearest->lacking_bytes), placement_text(nearest->placement),
+                  lack_text(cluster, *nearest), ngrams_hint(model.facts))};
 }
 
 struct PlannedGroup {
@@ -200,7 +201,7 @@ Result<PlannedGroup> plan_group(const DesiredEntry& entry, const PlannedModel& m
   const PlannedPlacement* best =
       best_group(plan.fitting, wish,
                  {.has_streams = promises.streams > 1, .is_for_few_nodes = is_for_few_nodes});
-  if (best == nullptr) return refusal(entry, plan, cluster, wish);
+  if (best == nullptr) return refusal(entry, model, plan, cluster, wish);
   return PlannedGroup{ranks_of(best->placement.groups.front(), places), best->total_tok_s};
 }
 

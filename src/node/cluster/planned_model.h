@@ -23,10 +23,18 @@ struct PlannedModel {
   Status check_context(int context) const;
 };
 
-// Arguments of open_model(); `draft_model` may be a draft layer in files of its own, or empty. It
-// is refused for the reasons for which an engine would refuse it. Reads the tables of the weights,
-// and with a draft model both tokenizers.
-Result<PlannedModel> read_planned_model(const std::string& model, const std::string& draft_model,
-                                        PartialFiles partial);
+// How a group is to run a model, as far as its memory depends on it.
+struct PlannedSources {
+  // Arguments of open_model(); the draft model may be a draft layer in files of its own, or empty.
+  std::string model;
+  std::string draft_model{};
+  bool ngrams_on_disk = false;
+
+  auto operator<=>(const PlannedSources&) const = default;
+};
+
+// Refuses what an engine would refuse. Reads the tables of the weights, and with a draft model both
+// tokenizers.
+Result<PlannedModel> read_planned_model(const PlannedSources& sources, PartialFiles partial);
 
 }  // namespace lockstep

@@ -48,7 +48,8 @@ JsonObject wanted_json(const DesiredEntry& entry, const ClusterReport& report) {
           {"nodes", std::move(nodes)},
           {"aliases", std::move(aliases)},
           {"idle_unload_s", promises.idle_unload_s},
-          {"replicas", promises.replicas}};
+          {"replicas", promises.replicas},
+          {"ngrams_on_disk", promises.ngrams_on_disk}};
 }
 
 JsonObject rank_json(const RankStatus& rank) {

@@ -31,7 +31,9 @@ constexpr const char* kShapeFormat = "bf16";  // as `lockstep plan` assumes
 
 struct PlanQuestion {
   std::string model;
-  std::optional<std::string> draft_model{};  // empty: none; not set: as the cluster was told
+  // Not set: as the cluster was told.
+  std::optional<std::string> draft_model{};  // empty: none
+  std::optional<bool> ngrams_on_disk{};
   PlanRequest request{.limits = {.context = 0, .streams = 1}};
   std::vector<AddedMachine> added;
   std::vector<std::string> removed;  // names or ids of nodes
@@ -70,6 +72,7 @@ ApiResult<PlanQuestion> read_question(const HttpRequest& request) {
     return missing_field("model");
   }
   question.draft_model = TRY(fields.text("draft_model"));
+  question.ngrams_on_disk = TRY(fields.boolean("ngrams_on_disk"));
   const auto context = TRY(fields.integer("context", 1, kContextMax));
   const auto streams = TRY(fields.integer("streams", 1, kPlannedStreamsMax));
   question.request.limits.context = static_cast<int>(context.value_or(0));
@@ -194,7 +197,12 @@ ApiResult<Json> plan(ApiContext& context, const HttpRequest& request) {
                                        : places(report, entry ? entry->name : "", question));
   const ClusterFacts cluster = TRY(planned(what_if(nodes, question.added), "add"));
   const PlannedModel model =
-      TRY(planned(read_planned_model(source, draft.source, PartialFiles::kTables), "model"));
+      TRY(planned(read_planned_model({.model = source,
+                                      .draft_model = draft.source,
+                                      .ngrams_on_disk = question.ngrams_on_disk.value_or(
+                                          entry != nullptr && entry->promises.ngrams_on_disk)},
+                                     PartialFiles::kTables),
+                  "model"));
   PlanSubject subject{.model = question.model,
                       .draft_model = draft.name,
                       .format = format_of(source),

@@ -50,6 +50,7 @@ ApiResult<ModelPromises> parse_promises(RequestFields& fields, const ClusterRepo
   promises.parallel = TRY(promise(fields, "parallel"));
   promises.parallelism = TRY(parallelism(fields));
   promises.idle_unload_s = TRY(promise(fields, "idle_unload_s"));
+  promises.ngrams_on_disk = TRY(fields.boolean("ngrams_on_disk")).value_or(false);
   promises.replicas = TRY(fields.integer("replicas", 1, kReplicasMax)).value_or(1);
   promises.aliases = TRY(texts(fields, "aliases", kAliasesMax));
   for (const std::string& name : TRY(texts(fields, "nodes", kPinnedMax))) {

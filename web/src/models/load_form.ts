@@ -4,10 +4,10 @@ import type { ModelStatus, NodeStatus } from "../cluster/types";
 
 export interface LoadFields {
   model: string; draftModel: string; context: number; streams: number; ranks: number; parallelism: string; nodes: string[]; replicas: number; aliases: string;
-  idleUnloadS: number; areOptionsOpen: boolean;
+  idleUnloadS: number; ngramsOnDisk: boolean; areOptionsOpen: boolean;
 }
 export const EMPTY: LoadFields = { model: "", draftModel: "", context: 0, streams: 0, ranks: 0, parallelism: "auto", nodes: [], replicas: 1, aliases: "",
-  idleUnloadS: 0, areOptionsOpen: false };
+  idleUnloadS: 0, ngramsOnDisk: false, areOptionsOpen: false };
 
 // 0 and empty mean that the cluster decides; such fields are left out.
 export function loadBody(fields: LoadFields, models: ModelStatus[]): Record<string, unknown> {
@@ -25,6 +25,7 @@ export function loadBody(fields: LoadFields, models: ModelStatus[]): Record<stri
   if (fields.replicas > 1) body.replicas = fields.replicas;
   if (aliases.length > 0) body.aliases = aliases;
   if (fields.idleUnloadS > 0) body.idle_unload_s = fields.idleUnloadS;
+  if (fields.ngramsOnDisk) body.ngrams_on_disk = true;
   return body;
 }
 
@@ -49,7 +50,7 @@ export function fieldsOf({ name, wanted = {} }: ModelStatus): LoadFields {
   return { model: name, draftModel: draftModelOf(wanted), context: number(wanted.context, 0), streams: number(wanted.streams, 0), ranks: number(wanted.parallel, 0),
     parallelism: typeof wanted.parallelism === "string" ? wanted.parallelism : "auto", nodes: list(wanted.nodes).map(shortId),
     replicas: number(wanted.replicas, 1), aliases: list(wanted.aliases).join(", "), idleUnloadS: number(wanted.idle_unload_s, 0),
-    areOptionsOpen: true };
+    ngramsOnDisk: wanted.ngrams_on_disk === true, areOptionsOpen: true };
 }
 
 // The planner does not know ranks, parallelism and replicas of a load, nor files that no model was loaded from; `unplanned` names those
@@ -64,6 +65,7 @@ export function previewOf(fields: LoadFields, nodes: NodeStatus[], loaded?: Mode
   const draftModel = fields.draftModel.trim();
   const isOtherDraft = draftModel !== draftModelOf(loaded?.wanted);
   if (isOtherDraft && !isPath(draftModel)) request.draft_model = draftModel;
+  if (fields.ngramsOnDisk !== (loaded?.wanted?.ngrams_on_disk === true)) request.ngrams_on_disk = fields.ngramsOnDisk;
   const set = { "the draft model": isOtherDraft && isPath(draftModel), ranks: fields.ranks > 0, parallelism: fields.parallelism !== "auto", groups: fields.replicas > 1 };
   const unplanned = Object.entries(set).filter(([, isSet]) => isSet).map(([name]) => name);
   return { request, unplanned };
