@@ -75,9 +75,12 @@ test("a model is loaded over two machines, answers, loses a machine, and is unlo
     await page.getByRole("combobox", { name: "Model", exact: true }).fill(STORIES);
     await page.getByText("Options").click();
     await page.getByRole("spinbutton", { name: "Ranks" }).fill("2");
+    await page.getByRole("combobox", { name: "Draft model" }).fill(STORIES);
+    await picture(page, "load");
     await page.getByRole("button", { name: "Load", exact: true }).click();
     const row = page.getByRole("article").filter({ has: page.getByRole("heading", { name: new RegExp(MODEL) }) });
     await untilText(row, (text) => /ready/.test(text) && /first/.test(text) && /third/.test(text), "the model is ready on both machines");
+    assert.equal((await first.model(MODEL)).wanted.draft_model, STORIES);
     await page.goto(`${browser.address}/#/cluster`);
     await untilText(main(page), (text) => text.includes(MODEL) && text.includes("third"), "the cluster's view has both");
     await second.stop();
