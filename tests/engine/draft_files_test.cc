@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/load/open_model.h"
+#include "model/quantise/quantise_model.h"
 #include "support/drafted.h"
 #include "support/golden.h"
 #include "support/memory_safetensors.h"
@@ -220,6 +221,38 @@ TEST_CASE("a draft layer next to the model's files is used, whatever its file is
     REQUIRE(alone.ok());
     CHECK_FALSE(alone.value().config.has_draft_layer());
   }
+}
+
+TEST_CASE("a quantised model has the draft layer that was next to the model's files") {
+  const Layout published = {.stored_name = [](const std::string& name) { return name; }};
+  const auto quantised = [](const std::string& from, const fs::path& to) {
+    const auto report = quantise_model({.from = from, .to = to, .bits = 4, .threads = 2});
+    REQUIRE_MESSAGE(report.ok(), report.error().message);
+    return report.value().draft_problem;
+  };
+  for (const char* name : {"mtp-qwen35-bf16", "mtp-glmdsa-bf16"}) {
+    CAPTURE(name);
+    const std::string whole = golden_folder(name);
+    const SplitModel split(whole, published, "model/mtp.safetensors");
+    const fs::path of_whole = split.work.path() / "of whole",
+                   of_split = split.work.path() / "of split";
+    CHECK(quantised(whole, of_whole) == "");
+    CHECK(quantised(split.model, of_split) == "");
+    GenerateRequest request = request_of(whole);
+    const Setup setup{.draft_layer = true};
+    const Answer expected = run_and_count(of_whole.string(), setup, {request}).answers[0];
+    const Answer found = run_and_count(of_split.string(), setup, {request}).answers[0];
+    CHECK(expected.draft_logits.size() > 20);
+    CHECK(same_bits({.logits = found.draft_logits, .tokens = {}},
+                    {.logits = expected.draft_logits, .tokens = {}}));
+  }
+  const Layout converted = {
+      .stored_name = [](const std::string& name) { return without(name, "mtp."); },
+      .is_mlx = true,
+      .says_its_kind = false};
+  const SplitModel split(golden_folder("mtp-qwen35-bf16"), converted, "model/mtp.safetensors");
+  const std::string problem = quantised(split.model, split.work.path() / "without");
+  CHECK(problem.ends_with("mtp.safetensors stores norms in another way than the model's files"));
 }
 
 TEST_CASE("a draft layer in a folder of its own is given as a draft model, whatever its names") {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/log.h"
 #include "base/machine/machine.h"
 #include "cli/commands/commands.h"
 #include "cli/flags/group_flags.h"
@@ -92,6 +93,9 @@ int run_quantize_command(const QuantizeFlags& flags) {
     print_json(quantise_json(report.value()));
   } else {
     print_quantise_table(report.value());
+  }
+  if (!report.value().draft_problem.empty()) {
+    log_warn("the draft layer is left out: {}", report.value().draft_problem);
   }
   return 0;
 }

@@ -27,7 +27,9 @@ void give_back(const StoredMatrix& m) {
 
 // MLX, which stores the weights themselves, also turns the convolutions around: (channels, taps, 1)
 // where the published files have (channels, 1, taps).
-bool adds_to_norms(const WeightSource& source, const std::vector<Weight>& table) {
+bool adds_to_norms(const WeightSource& source, const ModelConfig& config,
+                   const std::vector<Weight>& table) {
+  if (!config.architecture->lowers_norms) return false;
   for (const Weight& weight : table) {
     if (weight.role != Role::kDeltaConvolution) continue;
     const std::vector<int64_t> shape = source.shape_of(weight.name);
@@ -89,7 +91,7 @@ class Loader {
 
   Result<Weights> load() {
     const std::vector<Weight> table = weight_table(config_);
-    adds_to_norms_ = config_.architecture->lowers_norms && adds_to_norms(source_, table);
+    adds_to_norms_ = adds_to_norms(source_, config_, table);
     adds_to_draft_norms_ =
         config_.architecture->lowers_norms && source_.lowers_draft_norms().value_or(adds_to_norms_);
     weights_.layers.resize(config_.traits.size());
@@ -555,6 +557,10 @@ bool is_loaded(const Weight& weight, const ModelConfig& config, Range layers) {
 
 Result<Weights> load_weights(const LoadContext& context) {
   return Loader(context).load();
+}
+
+bool lowers_norms(const WeightSource& source, const ModelConfig& config) {
+  return adds_to_norms(source, config, weight_table(config));
 }
 
 Result<uint64_t> share_bytes(const LoadContext& context) {

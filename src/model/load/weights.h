@@ -69,6 +69,10 @@ struct LoadContext {
 // Pages of the files are released as soon as their weights are laid out.
 Result<Weights> load_weights(const LoadContext& context);
 
+// Whether the model's norms are stored less 1: those of a draft layer in files of its own may be
+// stored in another way (WeightSource::lowers_draft_norms()).
+bool lowers_norms(const WeightSource& source, const ModelConfig& config);
+
 // The weight_bytes that load_weights() will have, without reading them.
 Result<uint64_t> share_bytes(const LoadContext& context);
 

@@ -12,6 +12,7 @@
 #include "gguf/gguf_model.h"
 #include "json/json_file.h"
 #include "model/load/open_model.h"
+#include "model/load/weights.h"
 #include "model/quantise/quantise_plan.h"
 #include "model/quantise/quantising.h"
 #include "weights/weight_source.h"
@@ -211,6 +212,19 @@ Status check_space(const fs::path& to, const QuantisePlan& plan) {
                   static_cast<double>(bytes) / 1e9, static_cast<double>(space.available) / 1e9)};
 }
 
+// With its draft layer, unless the layer cannot be a part of the written files.
+Result<OpenedModel> open_with_written_draft_layer(const std::string& model) {
+  OpenedModel opened = TRY(open_with_draft_layer(model));
+  const bool is_lowered = lowers_norms(*opened.source, opened.config);
+  const bool has_own_norms = opened.config.architecture->lowers_norms &&
+                             opened.source->lowers_draft_norms().value_or(is_lowered) != is_lowered;
+  if (!has_own_norms) return opened;
+  const std::string file = opened.draft_files.string();
+  opened = TRY(open_model(model));
+  opened.draft_problem = fmt::format("{} stores norms in another way than the model's files", file);
+  return opened;
+}
+
 }  // namespace
 
 Result<QuantiseReport> quantise_model(const QuantiseModelOptions& options) {
@@ -227,9 +241,7 @@ Result<QuantiseReport> quantise_model(const QuantiseModelOptions& options) {
                                               " is a GGUF file; only folders with safetensors "
                                               "files and a config.json can be quantised"};
   }
-  OpenedModel opened{.config = TRY(read_config(options.from)), .source = nullptr};
-  opened.source = TRY(open_weight_source(options.from));
-  use_draft_layer(opened);
+  const OpenedModel opened = TRY(open_with_written_draft_layer(options.from.string()));
   const ModelConfig& config = opened.config;
   const auto source = quantising_source(
       opened.source, config,
@@ -247,6 +259,7 @@ Result<QuantiseReport> quantise_model(const QuantiseModelOptions& options) {
   ModelWriter writer(*source, plan,
                      TRY(SafetensorsWriter::create(folder.path(), plan.tensors, limit)));
   QuantiseReport report = TRY(writer.write(options));
+  report.draft_problem = opened.draft_problem;
   TRY(copy_small_files(options.from, folder.path()));
   TRY(write_new_file(folder.path() / kConfig,
                      quantised_config(std::move(json), options.bits, plan)));

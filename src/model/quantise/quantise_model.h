@@ -39,6 +39,7 @@ struct QuantiseReport {
   uint64_t weights = 0;                  // of all tensors
   uint64_t bytes_before = 0;
   uint64_t bytes_after = 0;
+  std::string draft_problem{};  // why the model's draft layer is left out; empty: it is not
 
   double bits_per_weight() const {
     return weights == 0 ? 0 : static_cast<double>(bytes_after) * 8 / static_cast<double>(weights);
