@@ -106,6 +106,22 @@ class FourMachinesTest(unittest.TestCase):
         alive = [machine for machine in self.cluster.machines if machine is not owner]
         wait_for(lambda: any(guessed(machine) for machine in alive), "guesses of the next group")
 
+    def test_keys_and_values_are_stored_as_the_cluster_was_told(self):
+        anna = self.cluster.machines[0]
+        states = []
+        for kv in ("f16", "f32"):
+            anna.load("--ranks", "2", "--kv", kv)
+            wait_for(lambda kv=kv: anna.model(NAME)["wanted"]["kv"] == kv and anna.model(NAME)["ranks"], "the ranks")
+            self.assertEqual(anna.answer(BODIES[0]), harness.run_json(
+                "run", MODEL, BODIES[0]["prompt"], "--temperature", 0, "-n", 30, "--kv", kv, "--json")["text"])
+            states.append(sum(rank["state_bytes"] for rank in anna.model(NAME)["ranks"]))
+        self.assertEqual(states[1], 2 * states[0])
+        # An answer that has begun would not be the one of either kind.
+        stream = Stream(anna, LONG).wait_for_pieces(5)
+        anna.load("--ranks", "2", "--kv", "f16")
+        stream.join(machines.PATIENCE_S)
+        self.assertIn("unloaded", stream.problem)
+
     def test_flags_of_links_hold_between_machines(self):
         self.cluster.machines[0].load("--ranks", "2")
         owner = self.cluster.machines[0].placement()[0]

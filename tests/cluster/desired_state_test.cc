@@ -139,6 +139,7 @@ TEST_CASE("an entry survives JSON, and broken JSON is named") {
   CHECK(entry_text(made).find("draft_model") == std::string::npos);  // as earlier versions wrote it
   made.draft_model = "/models/small";
   made.promises.ngrams_on_disk = true;
+  made.promises.kv = "q8";
   const auto read = entry_of(entry_json(made));
   REQUIRE(read.ok());
   CHECK(read.value() == made);

@@ -108,6 +108,7 @@ TEST_CASE("model identity: options count that change bits, and no others") {
     spec.context = 99;
     spec.sequences_max = 3;
     spec.link.kind = LinkKind::kTcp;
+    spec.ngrams_on_disk = true;
     CHECK(Folder::identity_of(spec) == plain);
   }
   SUBCASE("exact") {

@@ -107,8 +107,15 @@ struct Node {
   }
   std::vector<ServingPlacement> all_serving(const std::string& model, size_t groups) {
     std::vector<ServingPlacement> found;
-    loop->must_run(
-        [&] { found = serving_placements(driver->brain(), identity.id(), model, groups); });
+    loop->must_run([&] {
+      const DesiredEntry* const entry = driver->brain().desired().find(model);
+      if (entry == nullptr) return;
+      found = serving_placements(driver->brain(), identity.id(), *entry, groups);
+      // A placement for other wishes gives other answers, or is about to end.
+      DesiredEntry other = *entry;
+      other.promises.kv = "q8";
+      CHECK(serving_placements(driver->brain(), identity.id(), other, groups).empty());
+    });
     return found;
   }
   std::optional<ServingPlacement> serving(const std::string& model) {

@@ -271,6 +271,24 @@ TEST_CASE("cluster plan: a draft model counts where its ranks are, and must hold
         "lower --context");
 }
 
+TEST_CASE("cluster plan: keys and values take what their kind takes") {
+  const auto offers = offers_of({16 * kGib});
+  const auto bytes = [&](const std::string& kv) {
+    return plan_of({.context = 32768, .streams = 4, .kv = kv}, offers).ranks[0].bytes;
+  };
+  const int64_t half = bytes("");
+  CHECK(bytes("f16") == half);
+  const int64_t state = bytes("f32") - half;
+  // Layers, keys and values, 8 heads of 64, 2 bytes more; and pages on their way to a disk.
+  constexpr int64_t kState = int64_t{4} * 32768 * 16 * 2 * 8 * 64 * 2;
+  CHECK(state >= kState);
+  CHECK(state < kState + kState / 100);
+  CHECK(bytes("q8") < half - state * 4 / 10);
+  const auto refused = try_plan({.context = 4096, .streams = 1, .kv = "q2"}, offers);
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+}
+
 TEST_CASE("cluster plan: the planner needs the files of the draft model too") {
   std::atomic<bool> is_there{false};
   ClusterPlanner planner([&is_there](const std::string& path) -> Result<std::string> {

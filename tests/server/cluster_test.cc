@@ -121,7 +121,7 @@ TEST_CASE("a load becomes a desired entry with its promises") {
                   R"("streams":2,"parallel":2,)"
                   R"("parallelism":"pipeline","replicas":2,)"
                   R"("nodes":["beta","{}"],"aliases":["gpt-4"],"idle_unload_s":60,)"
-                  R"("ngrams_on_disk":true}})",
+                  R"("ngrams_on_disk":true,"kv":"q8"}})",
                   std::string(8, 'a')));
   CHECK(full.status == 200);
   const auto loaded = cluster.loaded();
@@ -144,7 +144,8 @@ TEST_CASE("a load becomes a desired entry with its promises") {
                                             .aliases = {"gpt-4"},
                                             .idle_unload_s = 60,
                                             .replicas = 2,
-                                            .ngrams_on_disk = true});
+                                            .ngrams_on_disk = true,
+                                            .kv = "q8"});
 }
 
 TEST_CASE("an invalid load is refused with the field's name") {
@@ -169,6 +170,8 @@ TEST_CASE("an invalid load is refused with the field's name") {
   CHECK(contains(refusal(R"({"model":"a","replicas":17})"), "from 1 to 16, not 17"));
   CHECK(refusal(R"({"model":"a","parallelism":"both"})") ==
         "unknown parallelism 'both'; choose auto, tensor or pipeline");
+  CHECK(contains(refusal(R"({"model":"a","kv":"q2"})"), "q2"));
+  CHECK(contains(refusal(R"({"model":"a","ngrams_on_disk":1})"), "\"ngrams_on_disk\""));
   CHECK(contains(refusal(R"({"model":"a","nodes":"alpha"})"), "\"nodes\" must be an array"));
   CHECK(contains(refusal(R"({"model":"a","nodes":[1]})"), "array of strings"));
   CHECK(refusal(R"({"model":"a","nodes":["delta"]})") ==

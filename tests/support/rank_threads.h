@@ -22,6 +22,10 @@
 namespace lockstep {
 
 // How a model is run: everything that must not change a bit of the answer.
+// For a rank that is busy: a software GPU compiles its kernels, several times slower under a
+// sanitizer.
+inline constexpr std::chrono::seconds kFrameWait{120};
+
 struct Setup {
   std::vector<double> shares{1};
   int stages = 1;
@@ -161,7 +165,7 @@ std::vector<std::string> try_ranks_with(LocalLinks links, const std::string& mod
   const auto run_rank = [&](int rank) -> Status {
     Group group = TRY(Group::form({.rank = rank,
                                    .links = std::move(links[static_cast<size_t>(rank)]),
-                                   .timeout = std::chrono::seconds(20),
+                                   .timeout = kFrameWait,
                                    .cancelled = &cancelled,
                                    .kernels = kernels_named(setup.isa)}));
     const std::unique_ptr<Engine> engine = TRY(

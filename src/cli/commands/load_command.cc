@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,6 +34,7 @@ struct LoadCommandFlags {
   int context = 0;
   int streams = 0;
   int idle_unload_s = 0;
+  std::optional<KvKind> kv;
   bool ngrams_on_disk = false;
   int timeout_s = 3600;
   bool waits = true;
@@ -60,6 +62,7 @@ JsonObject request_of(const LoadCommandFlags& flags, const WantedModel& wanted,
                      {"replicas", flags.replicas},
                      {"ngrams_on_disk", flags.ngrams_on_disk}};
   if (!draft_path.empty()) request["draft_model"] = draft_path;
+  if (flags.kv) request["kv"] = kv_kind_name(*flags.kv);
   return request;
 }
 
@@ -170,6 +173,7 @@ void add_load_command(CLI::App& app, Command& chosen) {
       ->add_option("--idle-unload", flags->idle_unload_s,
                    "load it on demand, and unload it after this many seconds without use")
       ->check(at_least(1));
+  add_kv_flag(*command, flags->kv);
   add_ngrams_flag(*command, flags->ngrams_on_disk);
   command->add_flag("--wait,!--no-wait", flags->waits, "wait until it is ready (default)");
   command->add_option("--timeout", flags->timeout_s, "seconds to wait at most (default 3600)")

@@ -238,12 +238,6 @@ Result<GroupSupervisorOptions> group_options(const GroupFlags& flags) {
   TRY(check_link_options(spec.link));
   TRY(check_kv(spec.exact, spec.kv));
   TRY(check_device_kinds(spec.device, spec.size()));
-  if (spec.bits != 0 && spec.ngrams_on_disk) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        "--bits quantises the table of n-grams too: leave out --ngrams-on-disk, or write a "
-        "quantised model with `lockstep quantize`"};
-  }
   spec.link.stages = stages;
   if (spec.bits != 0 && !is_affine_bits(spec.bits)) {
     return Error{ErrorCode::kInvalidArgument,

@@ -19,6 +19,7 @@ Json promises_json(const ModelPromises& promises) {
                   {"replicas", promises.replicas},
                   {"parallelism", name_in(kParallelisms, promises.parallelism)}};
   if (promises.ngrams_on_disk) json["ngrams_on_disk"] = true;
+  if (!promises.kv.empty()) json["kv"] = promises.kv;
   return json;
 }
 
@@ -38,6 +39,9 @@ Result<ModelPromises> promises_of(const Json& value) {
   }
   if (find(value, "ngrams_on_disk") != nullptr) {
     promises.ngrams_on_disk = TRY(bool_field(value, "ngrams_on_disk"));
+  }
+  if (find(value, "kv") != nullptr) {
+    promises.kv = TRY(text_field(value, "kv", kKvNameBytesMax));
   }
   for (const Json& item : *TRY(list_field(value, "pinned", kPinnedMax))) {
     promises.pinned.push_back(TRY(node_of(item)));

@@ -72,6 +72,11 @@ Status check_entry(const DesiredEntry& entry) {
                                  entry.name, kPromiseMax, number));
     }
   }
+  if (promises.kv.size() > kKvNameBytesMax || !is_valid_utf8(promises.kv)) {
+    return invalid(
+        fmt::format("the kind of keys and values of model '{}' must be a name of at most {} bytes",
+                    entry.name, kKvNameBytesMax));
+  }
   if (promises.replicas < 1 || promises.replicas > kReplicasMax) {
     return invalid(fmt::format("model '{}' may have 1 to {} replicas, not {}", entry.name,
                                kReplicasMax, promises.replicas));

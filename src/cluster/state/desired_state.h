@@ -22,6 +22,7 @@ inline constexpr size_t kDesiredNamesMax = 1024;  // including unloaded ones
 inline constexpr size_t kDesiredLiveMax = 64;     // wanted models, as one user sees them
 inline constexpr size_t kModelNameBytesMax = 256;
 inline constexpr size_t kModelPathBytesMax = 4096;
+inline constexpr size_t kKvNameBytesMax = 16;
 inline constexpr size_t kAliasesMax = 16;
 inline constexpr size_t kPinnedMax = 64;
 inline constexpr int64_t kPromiseMax = int64_t{1} << 40;
@@ -46,6 +47,7 @@ struct ModelPromises {
   // Groups that each hold the whole model, on disjoint nodes; streams are those of all groups.
   int64_t replicas = 1;
   bool ngrams_on_disk = false;  // GroupSpec::ngrams_on_disk
+  std::string kv{};             // the name of GroupSpec::kv; empty: not set
 
   bool operator==(const ModelPromises&) const = default;
 };

@@ -133,11 +133,13 @@ void ClusterModels::use(const std::string& name) {
   around_->driver.model_used(name);
 }
 
-// A new path means a new model.
+// A new path means a new model, and another kind of keys and values other answers.
 void ClusterModels::drop_unwanted(const DesiredState& desired) {
   for (auto item = items_.begin(); item != items_.end();) {
     const DesiredEntry* entry = desired.find(item->first);
-    if (entry && entry->wanted && entry->path == item->second.entry.path) {
+    const DesiredEntry& own = item->second.entry;
+    if (entry && entry->wanted && entry->path == own.path &&
+        entry->promises.kv == own.promises.kv) {
       ++item;
       continue;
     }
@@ -240,7 +242,7 @@ void ClusterModels::on_problem(const std::string& name, const std::string& why) 
 
 // Routes to the groups that serve now; removes routes to others.
 void ClusterModels::lead(const std::string& name, Item& item) {
-  const auto serving = serving_placements(around_->driver.brain(), around_->self, name,
+  const auto serving = serving_placements(around_->driver.brain(), around_->self, item.entry,
                                           static_cast<size_t>(item.entry.promises.replicas));
   for (auto group_route = item.routes.begin(); group_route != item.routes.end();) {
     const bool serves =

@@ -44,6 +44,7 @@ Result<GroupSupervisorOptions> group_options(const DesiredEntry& entry,
   spec.link.stages = static_cast<int>(report.stages);
   spec.context = limits.context;
   spec.sequences_max = limits.streams;
+  spec.kv = limits.kv;
   spec.ngrams_on_disk = entry.promises.ngrams_on_disk;
   spec.draft_layer = true;
   // A stop follows a loss, mostly of a rank that cannot answer; requests continue elsewhere.

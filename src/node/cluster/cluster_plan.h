@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "cluster/brain/plan_function.h"
+#include "model/options/kv_kind.h"
 #include "model/options/run_limits.h"
 #include "node/cluster/planned_model.h"
 #include "node/worker/disk_thread.h"
@@ -27,10 +28,11 @@ namespace lockstep {
 inline constexpr int kPlannedStreamsMax = 4096;
 
 // The limits that a rank is planned with and so must be started with: the promised context (see
-// context_for()), and one group's part of the promised streams.
+// context_for()), one group's part of the promised streams, and how keys and values are stored.
 struct PlannedLimits {
   int context = 0;
   int streams = kSequencesDefault;
+  std::optional<KvKind> kv{};  // not set: see kv_of()
 };
 // kInvalidArgument for promises that the model cannot keep.
 Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises);

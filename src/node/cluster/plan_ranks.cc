@@ -194,7 +194,8 @@ Result<PlannedGroup> plan_group(const DesiredEntry& entry, const PlannedModel& m
   const PlanRequest request{
       .limits = {.context = limits.context,
                  .streams = limits.streams,
-                 .batch_tokens_max = std::max(kBatchTokensDefault, limits.streams)},
+                 .batch_tokens_max = std::max(kBatchTokensDefault, limits.streams),
+                 .kv = kv_of(false, limits.kv)},
       .is_one_group = true,
       .draft_model = model.draft_facts()};
   const ModelPlan plan = TRY(plan_model(model.facts, cluster, request));
@@ -238,6 +239,7 @@ LinkFigures link_between(const NodeOffer& a, const NodeOffer& b) {
 
 Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises) {
   PlannedLimits limits{.context = TRY(context_for(config, promises.context))};
+  if (!promises.kv.empty()) limits.kv = TRY(parse_kv_kind(promises.kv));
   if (promises.streams > kPlannedStreamsMax) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} streams were requested, the maximum is {}", promises.streams,

@@ -6,9 +6,10 @@ namespace lockstep {
 namespace {
 
 void look_at(const NodeId& reporter, const std::vector<PlacementShare>& parts,
-             std::string_view model, std::vector<ServingPlacement>& found) {
+             const DesiredEntry& entry, int64_t key, std::vector<ServingPlacement>& found) {
   for (const PlacementShare& part : parts) {
-    if (part.model != model || part.state != PartState::kReady || part.ranks.empty()) continue;
+    const bool is_meant = part.model == entry.name && part.key == key;
+    if (!is_meant || part.state != PartState::kReady || part.ranks.empty()) continue;
     if (part.ranks.front().node != reporter) continue;
     found.push_back({.epoch = part.epoch, .owner = reporter, .plan = {part.ranks, part.stages}});
   }
@@ -17,11 +18,12 @@ void look_at(const NodeId& reporter, const std::vector<PlacementShare>& parts,
 }  // namespace
 
 std::vector<ServingPlacement> serving_placements(const Brain& brain, const NodeId& self,
-                                                 std::string_view model, size_t groups) {
+                                                 const DesiredEntry& entry, size_t groups) {
+  const int64_t key = placement_key(entry);
   std::vector<ServingPlacement> found;
-  look_at(self, brain.parts().reports(), model, found);
+  look_at(self, brain.parts().reports(), entry, key, found);
   for (const auto& [id, member] : brain.membership().members()) {
-    if (member.is_alive() && member.last) look_at(id, member.last->parts, model, found);
+    if (member.is_alive() && member.last) look_at(id, member.last->parts, entry, key, found);
   }
   std::sort(found.begin(), found.end(),
             [](const ServingPlacement& a, const ServingPlacement& b) { return a.epoch < b.epoch; });

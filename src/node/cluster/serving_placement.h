@@ -3,7 +3,6 @@
 // like the Brain.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "cluster/brain/brain.h"
@@ -18,9 +17,9 @@ struct ServingPlacement {
   bool operator==(const ServingPlacement&) const = default;
 };
 
-// Those whose owner is alive and reports that its part is ready; if more than `groups`, the ones
-// with the highest epochs. Oldest first.
+// Those made for this entry as it is (placement_key()) whose owner is alive and reports that its
+// part is ready; if more than `groups`, the ones with the highest epochs. Oldest first.
 std::vector<ServingPlacement> serving_placements(const Brain& brain, const NodeId& self,
-                                                 std::string_view model, size_t groups);
+                                                 const DesiredEntry& entry, size_t groups);
 
 }  // namespace lockstep

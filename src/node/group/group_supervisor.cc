@@ -51,6 +51,12 @@ Status check_group_options(const GroupSupervisorOptions& options) {
   }
   TRY(check_link_options(spec.link));
   TRY(check_kv(spec.exact, spec.kv));
+  if (spec.bits != 0 && spec.ngrams_on_disk) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "--bits quantises the table of n-grams too: leave out --ngrams-on-disk, or write a "
+        "quantised model with `lockstep quantize`"};
+  }
   TRY(check_places(options, ranks));
   if (spec.threads < 0 || spec.context < 0 || spec.sequences_max < 1 || options.queue_max < 0) {
     return Error{ErrorCode::kInvalidArgument,

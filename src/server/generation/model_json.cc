@@ -49,6 +49,7 @@ JsonObject wanted_json(const DesiredEntry& entry, const ClusterReport& report) {
           {"aliases", std::move(aliases)},
           {"idle_unload_s", promises.idle_unload_s},
           {"replicas", promises.replicas},
+          {"kv", promises.kv.empty() ? Json() : Json(promises.kv)},
           {"ngrams_on_disk", promises.ngrams_on_disk}};
 }
 

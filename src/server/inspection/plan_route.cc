@@ -12,6 +12,7 @@
 #include "cluster/state/model_names.h"
 #include "hub/files/model_id.h"
 #include "model/load/shape_model.h"
+#include "model/options/kv_kind.h"
 #include "model/shapes/known_shapes.h"
 #include "node/cluster/cluster_plan.h"
 #include "node/cluster/planned_model.h"
@@ -34,6 +35,7 @@ struct PlanQuestion {
   // Not set: as the cluster was told.
   std::optional<std::string> draft_model{};  // empty: none
   std::optional<bool> ngrams_on_disk{};
+  std::optional<KvKind> kv{};
   PlanRequest request{.limits = {.context = 0, .streams = 1}};
   std::vector<AddedMachine> added;
   std::vector<std::string> removed;  // names or ids of nodes
@@ -73,6 +75,11 @@ ApiResult<PlanQuestion> read_question(const HttpRequest& request) {
   }
   question.draft_model = TRY(fields.text("draft_model"));
   question.ngrams_on_disk = TRY(fields.boolean("ngrams_on_disk"));
+  if (const auto kv = TRY(fields.text("kv"))) {
+    const auto kind = parse_kv_kind(*kv);
+    if (!kind.ok()) return bad_field("kv", kind.error().message);
+    question.kv = kind.value();
+  }
   const auto context = TRY(fields.integer("context", 1, kContextMax));
   const auto streams = TRY(fields.integer("streams", 1, kPlannedStreamsMax));
   question.request.limits.context = static_cast<int>(context.value_or(0));
@@ -182,6 +189,13 @@ ApiResult<T> planned(Result<T> result, std::string param) {
   return error;
 }
 
+// As the cluster was told; not set: it was told nothing.
+std::optional<KvKind> kv_of_entry(const DesiredEntry* entry) {
+  if (entry == nullptr || entry->promises.kv.empty()) return std::nullopt;
+  const auto kind = parse_kv_kind(entry->promises.kv);
+  return kind.ok() ? std::optional(kind.value()) : std::nullopt;
+}
+
 ApiResult<Json> plan(ApiContext& context, const HttpRequest& request) {
   const PlanQuestion question = TRY(read_question(request));
   const ClusterReport report =
@@ -208,6 +222,7 @@ ApiResult<Json> plan(ApiContext& context, const HttpRequest& request) {
                       .format = format_of(source),
                       .request = question.request};
   LoadLimits& limits = subject.request.limits;
+  limits.kv = kv_of(false, question.kv ? question.kv : kv_of_entry(entry));
   if (limits.context == 0)
     limits.context = TRY(planned(context_for(model.facts.config, 0), "context"));
   TRY(planned(model.check_context(limits.context), "context"));

@@ -4,7 +4,7 @@ import { Lane } from "./lane";
 import type { ModelStatus } from "./types";
 
 export interface PlanRequest {
-  model: string; draft_model?: string; ngrams_on_disk?: boolean; context?: number; streams?: number; add?: { profile: string; link: string; name?: string }[]; remove?: string[];
+  model: string; draft_model?: string; ngrams_on_disk?: boolean; kv?: string; context?: number; streams?: number; add?: { profile: string; link: string; name?: string }[]; remove?: string[];
 }
 interface PlannedRank {
   machine: string; share: number; stage: number; layers: [number, number]; // the second is the first one that it does not have

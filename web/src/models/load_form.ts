@@ -4,10 +4,10 @@ import type { ModelStatus, NodeStatus } from "../cluster/types";
 
 export interface LoadFields {
   model: string; draftModel: string; context: number; streams: number; ranks: number; parallelism: string; nodes: string[]; replicas: number; aliases: string;
-  idleUnloadS: number; ngramsOnDisk: boolean; areOptionsOpen: boolean;
+  idleUnloadS: number; kv: string; ngramsOnDisk: boolean; areOptionsOpen: boolean;
 }
 export const EMPTY: LoadFields = { model: "", draftModel: "", context: 0, streams: 0, ranks: 0, parallelism: "auto", nodes: [], replicas: 1, aliases: "",
-  idleUnloadS: 0, ngramsOnDisk: false, areOptionsOpen: false };
+  idleUnloadS: 0, kv: "", ngramsOnDisk: false, areOptionsOpen: false };
 
 // 0 and empty mean that the cluster decides; such fields are left out.
 export function loadBody(fields: LoadFields, models: ModelStatus[]): Record<string, unknown> {
@@ -25,6 +25,7 @@ export function loadBody(fields: LoadFields, models: ModelStatus[]): Record<stri
   if (fields.replicas > 1) body.replicas = fields.replicas;
   if (aliases.length > 0) body.aliases = aliases;
   if (fields.idleUnloadS > 0) body.idle_unload_s = fields.idleUnloadS;
+  if (fields.kv !== "") body.kv = fields.kv;
   if (fields.ngramsOnDisk) body.ngrams_on_disk = true;
   return body;
 }
@@ -50,7 +51,7 @@ export function fieldsOf({ name, wanted = {} }: ModelStatus): LoadFields {
   return { model: name, draftModel: draftModelOf(wanted), context: number(wanted.context, 0), streams: number(wanted.streams, 0), ranks: number(wanted.parallel, 0),
     parallelism: typeof wanted.parallelism === "string" ? wanted.parallelism : "auto", nodes: list(wanted.nodes).map(shortId),
     replicas: number(wanted.replicas, 1), aliases: list(wanted.aliases).join(", "), idleUnloadS: number(wanted.idle_unload_s, 0),
-    ngramsOnDisk: wanted.ngrams_on_disk === true, areOptionsOpen: true };
+    kv: typeof wanted.kv === "string" ? wanted.kv : "", ngramsOnDisk: wanted.ngrams_on_disk === true, areOptionsOpen: true };
 }
 
 // The planner does not know ranks, parallelism and replicas of a load, nor files that no model was loaded from; `unplanned` names those
@@ -59,6 +60,7 @@ export function previewOf(fields: LoadFields, nodes: NodeStatus[], loaded?: Mode
   const request: PlanRequest = { model: fields.model.trim() };
   if (fields.context > 0) request.context = fields.context;
   if (fields.streams > 0) request.streams = fields.streams;
+  if (fields.kv !== "") request.kv = fields.kv;
   const isLeft = ({ id, state }: NodeStatus): boolean => state === "alive" && !fields.nodes.includes(shortId(id));
   const left = fields.nodes.length === 0 ? [] : nodes.filter(isLeft);
   if (left.length > 0) request.remove = left.map(({ id }) => id);

@@ -68,9 +68,9 @@ test("a download stands still once the node's rate is 0, since its bytes last ch
 test("a load's body has what was set and nothing else", () => {
   assert.deepEqual(loadBody({ ...EMPTY, model: " org/m " }, []), { model: "org/m" });
   assert.deepEqual(loadBody({ ...EMPTY, model: "m", draftModel: " org/small ", context: 4096, streams: 2, ranks: 3, parallelism: "tensor", nodes: ["aa"], replicas: 2,
-    aliases: "one, two  three,", idleUnloadS: 60, ngramsOnDisk: true }, []),
+    aliases: "one, two  three,", idleUnloadS: 60, kv: "q8", ngramsOnDisk: true }, []),
   { model: "m", draft_model: "org/small", context: 4096, streams: 2, parallel: 3, parallelism: "tensor", nodes: ["aa"], replicas: 2, aliases: ["one", "two", "three"],
-    idle_unload_s: 60, ngrams_on_disk: true });
+    idle_unload_s: 60, kv: "q8", ngrams_on_disk: true });
 });
 
 test("a name that can be no model is refused before it is sent", () => {
@@ -86,7 +86,7 @@ test("a model that is wanted already keeps its path, and the form shows what it 
   const fields = fieldsOf(model);
   assert.deepEqual(fields, { model: "stories260K", draftModel: "", context: 512, streams: 0, ranks: 2, parallelism: "auto", nodes: [nodes[0]!.id.slice(0,
     8)],
-    replicas: 1, aliases: "a, b", idleUnloadS: 9, ngramsOnDisk: false, areOptionsOpen: true });
+    replicas: 1, aliases: "a, b", idleUnloadS: 9, kv: "", ngramsOnDisk: false, areOptionsOpen: true });
   assert.equal(loadBody(fields, [model]).path, "/models/stories260K");
   assert.equal(loadBody({ ...fields, model: "/models/stories260K" }, [model]).path, undefined);
   assert.deepEqual(fieldsOf({ name: "m" } as ModelStatus), { ...EMPTY, model: "m", areOptionsOpen: true });
