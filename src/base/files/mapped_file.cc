@@ -159,31 +159,39 @@ Result<std::string> read_small_file(const std::filesystem::path& path, size_t by
 
 namespace {
 
-// The pages that hold any of the bytes. A refusal only costs time.
-void advise(std::span<const std::byte> bytes, int advice) {
+// A refusal only costs time or memory.
+void advise(std::byte* begin, size_t size, int advice) {
+  if (size > 0) (void)::madvise(begin, size, advice);
+}
+
+size_t page_bytes() {
+  return static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// The pages that hold any of the bytes.
+void advise_around(std::span<const std::byte> bytes, int advice) {
   if (bytes.empty()) return;
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(bytes.data()) / page * page;
-  const auto end = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size());
-  (void)::madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+  auto* const begin = const_cast<std::byte*>(bytes.data());
+  const size_t before = reinterpret_cast<uintptr_t>(begin) % page_bytes();
+  advise(begin - before, before + bytes.size(), advice);
 }
 
 }  // namespace
 
 void expect_scattered_reads(std::span<const std::byte> bytes) {
-  advise(bytes, MADV_RANDOM);
+  advise_around(bytes, MADV_RANDOM);
 }
 
 void read_ahead(std::span<const std::byte> bytes) {
-  advise(bytes, MADV_WILLNEED);
+  advise_around(bytes, MADV_WILLNEED);
 }
 
 void release_pages(std::span<const std::byte> bytes) {
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page;
-  const auto end = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size()) / page * page;
-  // A refusal only costs memory.
-  if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  auto* const begin = const_cast<std::byte*>(bytes.data());
+  const size_t page = page_bytes();
+  const size_t before = (page - reinterpret_cast<uintptr_t>(begin) % page) % page;
+  if (bytes.size() <= before) return;
+  advise(begin + before, (bytes.size() - before) / page * page, MADV_DONTNEED);
 }
 
 }  // namespace lockstep
