@@ -47,7 +47,7 @@ JsonArray text_list(const std::vector<std::string>& values) {
   return array;
 }
 
-// `draft_path`: empty, or of what guesses.
+// `draft_path`: empty, or of what guesses. Options of newer versions are sent only if they are set.
 JsonObject request_of(const LoadCommandFlags& flags, const WantedModel& wanted,
                       const std::string& draft_path) {
   JsonObject request{{"model", wanted.name},
@@ -59,10 +59,10 @@ JsonObject request_of(const LoadCommandFlags& flags, const WantedModel& wanted,
                      {"nodes", text_list(flags.nodes)},
                      {"aliases", text_list(flags.aliases)},
                      {"idle_unload_s", flags.idle_unload_s},
-                     {"replicas", flags.replicas},
-                     {"ngrams_on_disk", flags.ngrams_on_disk}};
+                     {"replicas", flags.replicas}};
   if (!draft_path.empty()) request["draft_model"] = draft_path;
   if (flags.kv) request["kv"] = kv_kind_name(*flags.kv);
+  if (flags.ngrams_on_disk) request["ngrams_on_disk"] = true;
   return request;
 }
 
