@@ -88,9 +88,7 @@ class Agent:
 
 
 def metric(node, name):
-    """The sum over all models."""
-    lines = node.request("GET", "/metrics")[1].splitlines()
-    return sum(int(line.split()[-1]) for line in lines if line.startswith(name + "{"))
+    return harness.metric_sum(node.request("GET", "/metrics")[1], name)
 
 
 def page_files(home):

@@ -157,7 +157,7 @@ class Download(HubMachinesTest):
         for machine in placed:
             self.assertTrue(self.has_all(machine), machine.name)
         self.assertEqual(anna.answer(TALE), text)
-        wait_for(lambda: machines.metric(placed[0], "lockstep_draft_steps_total", machines.MODEL_NAME) > 0, "guesses")
+        wait_for(lambda: placed[0].metric("lockstep_draft_steps_total") > 0, "guesses")
 
     def test_damage_on_a_disk_is_found(self):
         self.start()

@@ -27,7 +27,7 @@ IDLE_SECONDS = 10.0
 
 
 def thread_use(pid):
-    """Of each thread of a process, {(pid, thread, name): (how often it has woken up, processor seconds)}."""
+    """A process's threads with their wake-ups and processor seconds so far: {(pid, thread, name): (count, seconds)}."""
     use = {}
     for thread in os.listdir(f"/proc/{pid}/task"):
         folder = f"/proc/{pid}/task/{thread}"
@@ -95,7 +95,7 @@ class FourMachinesTest(unittest.TestCase):
         self.assertEqual(anna.model(NAME)["wanted"]["draft_model"], os.path.realpath(MODEL))
         self.check_answers()
         owner, other = anna.placement()
-        guessed = lambda machine: machines.metric(machine, "lockstep_draft_steps_total", NAME) > 0  # noqa: E731
+        guessed = lambda machine: machine.metric("lockstep_draft_steps_total") > 0  # noqa: E731
         wait_for(lambda: guessed(owner), "guesses")
         client = next(machine for machine in self.cluster.machines if machine not in (owner, other))
         stream = Stream(client, LONG).wait_for_pieces(5)

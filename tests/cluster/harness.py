@@ -139,6 +139,11 @@ class Node:
         return self.request("POST", "/v1/completions", body)
 
 
+def metric_sum(text, name):
+    """The sum of a metric over all models, from the text of /metrics; 0: it has no value."""
+    return sum(int(line.split()[-1]) for line in text.splitlines() if line.startswith(name + "{"))
+
+
 def events(response):
     """The data of each server-sent event, parsed; "[DONE]" unchanged."""
     for line in response:

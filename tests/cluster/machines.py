@@ -4,7 +4,6 @@ is attached. Needs root and `ip`; everything is made inside a namespace of this 
 import http.client
 import json
 import os
-import re
 import secrets
 import select
 import shutil
@@ -15,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from harness import PROGRAM, STORIES, Node, events
+from harness import PROGRAM, STORIES, Node, events, metric_sum
 
 SKIPPED = 77
 INSIDE = "LOCKSTEP_INSIDE_NAMESPACE"
@@ -111,13 +110,20 @@ class Machine:
 
     def request(self, method, path, body=None, headers=None, patience=PATIENCE_S):
         """(status, parsed JSON), requested from the bridge: from another machine."""
+        status, text = self.request_text(method, path, body, headers, patience)
+        return status, json.loads(text)
+
+    def request_text(self, method, path, body=None, headers=None, patience=PATIENCE_S):
         connection = http.client.HTTPConnection(self.address, HTTP_PORT, timeout=patience)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers or {})
             response = connection.getresponse()
-            return response.status, json.loads(response.read())
+            return response.status, response.read()
         finally:
             connection.close()
+
+    def metric(self, name):
+        return metric_sum(self.request_text("GET", "/metrics")[1].decode(), name)
 
     def answer(self, body):
         """The text of a completion."""
@@ -341,18 +347,6 @@ class Streams(threading.Thread):
         self.join(2 * PATIENCE_S)
         assert not self.is_alive(), "the last stream has no end"
         assert not self.problem, self.problem
-
-
-def metric(machine, name, model):
-    """The sum of a metric of this model at a machine's node; 0: it has none."""
-    connection = http.client.HTTPConnection(machine.address, HTTP_PORT, timeout=PATIENCE_S)
-    try:
-        connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
-    finally:
-        connection.close()
-    found = re.findall(rf'^{name}{{[^}}]*model="{re.escape(model)}"[^}}]*}} ([0-9.e+]+)$', text, re.MULTILINE)
-    return sum(float(value) for value in found)
 
 
 def texts_alone(bodies):

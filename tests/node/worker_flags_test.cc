@@ -60,7 +60,7 @@ TEST_CASE("worker flags: the ranks of one machine connect over loopback") {
   CHECK(flags.hosts == std::vector<std::string>{"127.0.0.1", "10.0.0.2", "::"});
   CHECK(flags.paths == machine.paths);
   CHECK(flags.machine_ranks == 2);
-  CHECK(flags.files == PathsHere{.model = "/m"});
+  CHECK(flags.files == LocalPaths{.model = "/m"});
   const MachineHosts known{.ranks = {0, 1}, .hosts = {"10.0.0.1", "10.0.0.1"}};
   CHECK(flags_of_rank(1, {}, known).hosts == known.hosts);
 }

@@ -299,7 +299,7 @@ void add_bench_command(CLI::App& app, Command& chosen) {
   command->add_flag("--draft-layer", model.group.spec.draft_layer,
                     "with MODEL's draft layer, whose guesses of a text without sense are seldom "
                     "right");
-  add_draft_model_flag(*command, model.group);
+  add_draft_model_flag(*command, model.group.draft_model);
   command->add_flag("--explain-device", flags->explains_device,
                     "measure nothing: what a token after the prompt costs on a GPU, as planned");
   command->add_flag("--json", flags->json, "one JSON value");

@@ -47,7 +47,8 @@ JsonArray text_list(const std::vector<std::string>& values) {
   return array;
 }
 
-// `draft_path`: empty, or of what guesses. Options of newer versions are sent only if they are set.
+// `draft_path`: of the draft model, or empty. Options that older nodes would refuse are sent only
+// if they are set.
 JsonObject request_of(const LoadCommandFlags& flags, const WantedModel& wanted,
                       const std::string& draft_path) {
   JsonObject request{{"model", wanted.name},
@@ -142,9 +143,7 @@ void add_load_command(CLI::App& app, Command& chosen) {
       ->add_option("MODEL", flags->model,
                    "a folder or .gguf file on this machine, or a hub model (org/name)")
       ->required();
-  command->add_option("--draft-model", flags->draft_model,
-                      "a smaller model with the same tokens, given the same way, which guesses "
-                      "instead of the draft layer; the text stays the same");
+  add_draft_model_flag(*command, flags->draft_model);
   command->add_option("--nodes", flags->nodes, "only on these nodes, by name or id (A,B)")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -180,8 +180,7 @@ void add_plan_command(CLI::App& app, Command& chosen) {
                                "whose predecessors are (default {})",
                                kDraftRight))
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--draft-model", flags->draft_model,
-                      "a smaller model that guesses instead of the draft layer, as in serve");
+  add_draft_model_flag(*command, flags->draft_model);
   command
       ->add_option("--prompt", flags->request.prompt_tokens,
                    "length of the prompt whose first token is timed (default 512)")

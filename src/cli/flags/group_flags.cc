@@ -203,8 +203,8 @@ void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise)
       ->check(CLI::Range(0.0, kDiskCacheBytesMax / kGib));
 }
 
-void add_draft_model_flag(CLI::App& command, GroupFlags& flags) {
-  command.add_option("--draft-model", flags.draft_model,
+void add_draft_model_flag(CLI::App& command, std::string& draft_model) {
+  command.add_option("--draft-model", draft_model,
                      "a smaller model with the same tokens, which guesses instead of the draft "
                      "layer, or the layer in files of its own; the text stays the same");
 }
@@ -214,7 +214,7 @@ void add_draft_flags(CLI::App& command, int& draft_tokens, GroupFlags& flags) {
   command.add_flag("!--no-draft-layer", flags.spec.draft_layer,
                    "leave the model's draft layer (MTP) out, which takes memory; without it tokens "
                    "come one by one; the text stays the same");
-  add_draft_model_flag(command, flags);
+  add_draft_model_flag(command, flags.draft_model);
   command
       .add_option("--draft", draft_tokens,
                   "draft this many tokens from the text so far and verify them together (default "

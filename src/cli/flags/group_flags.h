@@ -46,7 +46,7 @@ void add_bits_flag(CLI::App& command, GroupFlags& flags);
 void add_cache_flag(CLI::App& command, GroupFlags& flags, const char* otherwise);
 // --draft, GenerateRequest::draft_tokens, --no-draft-layer and --draft-model.
 void add_draft_flags(CLI::App& command, int& draft_tokens, GroupFlags& flags);
-void add_draft_model_flag(CLI::App& command, GroupFlags& flags);
+void add_draft_model_flag(CLI::App& command, std::string& draft_model);
 // The cache of --cache-disk; without it nothing is kept.
 Result<DiskCache> disk_cache_of(const GroupFlags& flags);
 Result<GroupSupervisorOptions> group_options(const GroupFlags& flags);

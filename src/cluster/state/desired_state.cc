@@ -52,6 +52,10 @@ bool replaces(const DesiredEntry& entry, const DesiredEntry& held) {
 
 }  // namespace
 
+bool DesiredEntry::has_answers_of(const DesiredEntry& other) const {
+  return path == other.path && promises.kv == other.promises.kv;
+}
+
 bool DesiredEntry::reads(std::string_view model) const {
   return model == path || (!draft_model.empty() && model == draft_model);
 }

@@ -62,6 +62,9 @@ struct DesiredEntry {
   std::string draft_model{};
   ModelPromises promises;
 
+  // Whether an answer that one of them began may go on with the other: all that changes the bits of
+  // answers is the same.
+  bool has_answers_of(const DesiredEntry& other) const;
   // Whether a node that runs the model reads the files of `model`, which is given like `path`.
   bool reads(std::string_view model) const;
   bool operator==(const DesiredEntry&) const = default;

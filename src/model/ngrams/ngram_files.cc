@@ -28,8 +28,8 @@ Result<NgramFiles> NgramFiles::open(std::shared_ptr<const WeightSource> source,
                                     const NgramConfig& config, std::span<const std::string> names,
                                     OwnRows own) {
   NgramFiles files(std::move(source), own);
+  if (own.count == 0) return files;
   for (const std::string& name : names) {
-    if (own.count == 0) break;
     StoredMatrix stored = TRY(files.source_->matrix({.name = name,
                                                      .rows = config.part_rows,
                                                      .columns = config.row,

@@ -133,13 +133,11 @@ void ClusterModels::use(const std::string& name) {
   around_->driver.model_used(name);
 }
 
-// A new path means a new model, and another kind of keys and values other answers.
+// With other answers it is a new model, and its requests end.
 void ClusterModels::drop_unwanted(const DesiredState& desired) {
   for (auto item = items_.begin(); item != items_.end();) {
     const DesiredEntry* entry = desired.find(item->first);
-    const DesiredEntry& own = item->second.entry;
-    if (entry && entry->wanted && entry->path == own.path &&
-        entry->promises.kv == own.promises.kv) {
+    if (entry && entry->wanted && entry->has_answers_of(item->second.entry)) {
       ++item;
       continue;
     }

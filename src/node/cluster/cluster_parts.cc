@@ -27,7 +27,7 @@ bool is_on_one_machine(const PlacementShare& report) {
 
 // The options for the group of a placement. Reads the head of the model's files.
 Result<GroupSupervisorOptions> group_options(const DesiredEntry& entry,
-                                             const PlacementShare& report, const PathsHere& files,
+                                             const PlacementShare& report, const LocalPaths& files,
                                              const LinkOptions& link) {
   const OpenedModel model = TRY(open_model(files.model, PartialFiles::kTables));
   const PlannedLimits limits = TRY(planned_limits(model.config, entry.promises));
@@ -107,14 +107,7 @@ void ClusterParts::fetch(const Name& name) {
   Part& part = parts_.at(name);
   part.fetch = around_->fetcher.fetch_reads(
       part.entry.path, {part.report.ranks, part.report.stages},
-      {.on_progress = {}, .on_done = [this, name](Result<FetchedModel> fetched) {
-         const auto found = parts_.find(name);
-         if (found == parts_.end() || found->second.is_stopping) return;
-         found->second.fetch = 0;
-         if (!fetched.ok()) return failed(name, fetched.error().message);
-         found->second.files.model = fetched.value().path.string();
-         fetch_draft_model(name);
-       }});
+      fetch_events(name, &LocalPaths::model, &ClusterParts::fetch_draft_model));
 }
 
 // A smaller one, which every node of the placement has whole.
@@ -122,15 +115,19 @@ void ClusterParts::fetch_draft_model(const Name& name) {
   Part& part = parts_.at(name);
   if (part.entry.draft_model.empty()) return prepare(name);
   part.fetch = around_->fetcher.fetch(
-      part.entry.draft_model,
-      {.on_progress = {}, .on_done = [this, name](Result<FetchedModel> fetched) {
-         const auto found = parts_.find(name);
-         if (found == parts_.end() || found->second.is_stopping) return;
-         found->second.fetch = 0;
-         if (!fetched.ok()) return failed(name, fetched.error().message);
-         found->second.files.draft_model = fetched.value().path.string();
-         prepare(name);
-       }});
+      part.entry.draft_model, fetch_events(name, &LocalPaths::draft_model, &ClusterParts::prepare));
+}
+
+ModelFetcher::Events ClusterParts::fetch_events(const Name& name, std::string LocalPaths::*path,
+                                                void (ClusterParts::*next)(const Name&)) {
+  return {.on_progress = {}, .on_done = [this, name, path, next](Result<FetchedModel> fetched) {
+            const auto found = parts_.find(name);
+            if (found == parts_.end() || found->second.is_stopping) return;
+            found->second.fetch = 0;
+            if (!fetched.ok()) return failed(name, fetched.error().message);
+            found->second.files.*path = fetched.value().path.string();
+            (this->*next)(name);
+          }};
 }
 
 void ClusterParts::prepare(const Name& name) {

@@ -71,7 +71,7 @@ class ClusterParts final : public PartRunner {
     DesiredEntry entry;
     PlacementShare report;
     uint64_t fetch = 0;  // in flight; 0: none
-    PathsHere files{};   // once they are here
+    LocalPaths files{};  // once they are here
     EventLoop::Timer retry{};
     int retries = 0;
     bool is_ready = false;
@@ -82,6 +82,9 @@ class ClusterParts final : public PartRunner {
 
   void fetch(const Name& name);
   void fetch_draft_model(const Name& name);
+  // Stores where the files are, and goes on with `next`.
+  ModelFetcher::Events fetch_events(const Name& name, std::string LocalPaths::*path,
+                                    void (ClusterParts::*next)(const Name&));
   void prepare(const Name& name);
   void lead(const Name& name, Part& part, const MachineHosts& hosts);
   Result<MachineHosts> machine_hosts(const PlacementShare& report) const;

@@ -120,11 +120,11 @@ void ClusterPlanner::finish_plan(const std::string& inputs,
 ClusterPlanner::Facts ClusterPlanner::facts_of(const DesiredEntry& entry) {
   const auto now = Clock::now();
   std::unique_lock lock(mutex_);
-  const PlannedSources paths{.model = entry.path,
-                             .draft_model = entry.draft_model,
-                             .ngrams_on_disk = entry.promises.ngrams_on_disk};
-  make_room(paths);
-  Known& known = known_[paths];
+  const PlannedSources sources{.model = entry.path,
+                               .draft_model = entry.draft_model,
+                               .ngrams_on_disk = entry.promises.ngrams_on_disk};
+  make_room(sources);
+  Known& known = known_[sources];
   known.used_at = now;
   const bool has_facts = known.reading && known.reading->facts.ok();
   const auto age_max = has_facts ? kLooksAgain : kTriesAgain;
@@ -132,7 +132,7 @@ ClusterPlanner::Facts ClusterPlanner::facts_of(const DesiredEntry& entry) {
   const auto reading = known.reading;
   if (is_due) known.is_reading = true;
   lock.unlock();
-  if (is_due) start_reading(paths, reading);
+  if (is_due) start_reading(sources, reading);
   if (reading) return reading->facts;
   return Error{ErrorCode::kTimeout,
                fmt::format("the table of weights of model '{}' is being read", entry.name)};
@@ -147,29 +147,29 @@ void ClusterPlanner::make_room(const PlannedSources& keep) {
   known_.erase(oldest);
 }
 
-void ClusterPlanner::start_reading(const PlannedSources& paths,
+void ClusterPlanner::start_reading(const PlannedSources& sources,
                                    const std::optional<Reading>& before) {
   const bool is_posted =
-      disk_.post([this, paths, before, resolve = resolve_]() -> DiskThread::Then {
+      disk_.post([this, sources, before, resolve = resolve_]() -> DiskThread::Then {
         auto read_now = [&]() -> Result<std::optional<Reading>> {
-          return read(resolve, paths, before);
+          return read(resolve, sources, before);
         };
         auto result = guarded(read_now);
         auto reading = result.ok() ? std::move(result.value()) : Reading{.facts = result.error()};
         // Runs only while this object, which owns the thread, exists.
-        return [this, paths, reading = std::move(reading)] { finish_reading(paths, reading); };
+        return [this, sources, reading = std::move(reading)] { finish_reading(sources, reading); };
       });
-  if (!is_posted) finish_reading(paths, std::nullopt);
+  if (!is_posted) finish_reading(sources, std::nullopt);
 }
 
 // Nullopt if nothing has changed.
 std::optional<ClusterPlanner::Reading> ClusterPlanner::read(const Resolve& resolve,
-                                                            const PlannedSources& paths,
+                                                            const PlannedSources& sources,
                                                             const std::optional<Reading>& before) {
   Reading reading{.facts = Error{ErrorCode::kInternal, ""}};
-  const Result<std::string> model = resolve(paths.model);
-  const bool has_draft = !paths.draft_model.empty();
-  const Result<std::string> draft = has_draft ? resolve(paths.draft_model) : std::string();
+  const Result<std::string> model = resolve(sources.model);
+  const bool has_draft = !sources.draft_model.empty();
+  const Result<std::string> draft = has_draft ? resolve(sources.draft_model) : std::string();
   if (!model.ok() || !draft.ok()) {
     reading.facts = model.ok() ? draft.error() : model.error();
   } else {
@@ -180,7 +180,7 @@ std::optional<ClusterPlanner::Reading> ClusterPlanner::read(const Resolve& resol
       return std::make_shared<const PlannedModel>(
           TRY(read_planned_model({.model = model.value(),
                                   .draft_model = draft.value(),
-                                  .ngrams_on_disk = paths.ngrams_on_disk},
+                                  .ngrams_on_disk = sources.ngrams_on_disk},
                                  PartialFiles::kTables)));
     };
     reading.facts = facts();
@@ -191,9 +191,9 @@ std::optional<ClusterPlanner::Reading> ClusterPlanner::read(const Resolve& resol
   return reading;
 }
 
-void ClusterPlanner::finish_reading(const PlannedSources& paths, std::optional<Reading> reading) {
+void ClusterPlanner::finish_reading(const PlannedSources& sources, std::optional<Reading> reading) {
   const std::lock_guard lock(mutex_);
-  const auto known = known_.find(paths);
+  const auto known = known_.find(sources);
   if (known == known_.end()) return;  // evicted for others
   known->second.is_reading = false;
   known->second.read_at = Clock::now();

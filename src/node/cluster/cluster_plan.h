@@ -34,6 +34,9 @@ struct PlannedLimits {
   int streams = kSequencesDefault;
   std::optional<KvKind> kv{};  // not set: see kv_of()
 };
+// How keys and values are to be stored; nullopt: nothing was promised. kInvalidArgument for a kind
+// that this program does not know.
+Result<std::optional<KvKind>> promised_kv(const ModelPromises& promises);
 // kInvalidArgument for promises that the model cannot keep.
 Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises);
 
@@ -90,16 +93,16 @@ class ClusterPlanner {
   Facts facts_of(const DesiredEntry& entry);
   void finish_plan(const std::string& inputs, const std::shared_ptr<const PlannedModel>& facts,
                    Result<std::vector<RankPlan>> result);
-  void start_reading(const PlannedSources& paths, const std::optional<Reading>& before);
-  void finish_reading(const PlannedSources& paths, std::optional<Reading> reading);
+  void start_reading(const PlannedSources& sources, const std::optional<Reading>& before);
+  void finish_reading(const PlannedSources& sources, std::optional<Reading> reading);
   void make_room(const PlannedSources& keep);
-  static std::optional<Reading> read(const Resolve& resolve, const PlannedSources& paths,
+  static std::optional<Reading> read(const Resolve& resolve, const PlannedSources& sources,
                                      const std::optional<Reading>& before);
 
   const Resolve resolve_;
   std::mutex mutex_;  // guards what follows, except the threads
   std::function<void()> on_facts_;
-  std::map<PlannedSources, Known> known_;  // with the paths of entries
+  std::map<PlannedSources, Known> known_;  // as entries name them
   std::deque<Plan> plans_;                 // the oldest first; kPlansKeptMax
   DiskThread planning_{1};
   // One thread per model kept: each has at most one read in flight, so a hanging one blocks no

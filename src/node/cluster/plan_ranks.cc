@@ -237,9 +237,14 @@ LinkFigures link_between(const NodeOffer& a, const NodeOffer& b) {
           .bytes_per_us = std::min(bytes_per_us(a), bytes_per_us(b))};
 }
 
+Result<std::optional<KvKind>> promised_kv(const ModelPromises& promises) {
+  if (promises.kv.empty()) return std::optional<KvKind>();
+  return std::optional(TRY(parse_kv_kind(promises.kv)));
+}
+
 Result<PlannedLimits> planned_limits(const ModelConfig& config, const ModelPromises& promises) {
   PlannedLimits limits{.context = TRY(context_for(config, promises.context))};
-  if (!promises.kv.empty()) limits.kv = TRY(parse_kv_kind(promises.kv));
+  limits.kv = TRY(promised_kv(promises));
   if (promises.streams > kPlannedStreamsMax) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} streams were requested, the maximum is {}", promises.streams,

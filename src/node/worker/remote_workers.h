@@ -28,7 +28,7 @@ struct ClusterPlacesOptions {
   std::string model;  // its name in the cluster
   PlacementEpoch epoch;
   std::vector<RankPlace> ranks{};
-  PathsHere files{};     // for own ranks
+  LocalPaths files{};    // for own ranks
   MachineHosts hosts{};  // of this node
   WorkerCommand command{};
   std::chrono::milliseconds answer_max{3'000};  // for another node to start a rank

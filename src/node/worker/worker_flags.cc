@@ -79,7 +79,7 @@ Status take_flag(WorkerFlags& flags, std::string_view flag, std::string_view val
 
 }  // namespace
 
-WorkerFlags flags_of_rank(int rank, const PathsHere& files, const MachineHosts& machine) {
+WorkerFlags flags_of_rank(int rank, const LocalPaths& files, const MachineHosts& machine) {
   WorkerFlags flags{.files = files, .hosts = machine.hosts, .paths = machine.paths};
   flags.machine_ranks = std::max(1, static_cast<int>(machine.ranks.size()));
   for (const int other : machine.ranks) {

@@ -14,16 +14,16 @@
 namespace lockstep {
 
 // Where this machine has the files of GroupSpec::model and draft_model; empty: as in the set-up.
-struct PathsHere {
+struct LocalPaths {
   std::string model{};
   std::string draft_model{};
 
-  bool operator==(const PathsHere&) const = default;
+  bool operator==(const LocalPaths&) const = default;
 };
 
 struct WorkerFlags {
   int control_fd = -1;
-  PathsHere files{};
+  LocalPaths files{};
   // By rank: the numeric address at which this machine reaches it, and for the worker's own rank
   // the one to listen on, "0.0.0.0" or "::" for all. Empty: all ranks are on this machine.
   std::vector<std::string> hosts{};
@@ -47,7 +47,7 @@ struct MachineHosts {
 
 // For one of the machine's ranks. Ranks of one machine meet at loopback, unless they listen
 // elsewhere.
-WorkerFlags flags_of_rank(int rank, const PathsHere& files, const MachineHosts& machine);
+WorkerFlags flags_of_rank(int rank, const LocalPaths& files, const MachineHosts& machine);
 // "--control-fd", "3", "--model", ...
 std::vector<std::string> worker_arguments(const WorkerFlags& flags);
 // kInvalidArgument names the invalid flag.

@@ -32,7 +32,7 @@ struct HostedPart {
   std::string model;
   PlacementEpoch epoch;
   NodeId leader;  // the node of rank 0
-  PathsHere files{};
+  LocalPaths files{};
   MachineHosts hosts{};
 };
 

@@ -19,6 +19,7 @@
 #include "node/models/model_name.h"
 #include "planner/plan_json.h"
 #include "server/generation/api_context.h"
+#include "server/operations/load_request.h"
 #include "server/operations/own_node.h"
 #include "server/request/fresh_json.h"
 #include "server/request/named_node.h"
@@ -75,11 +76,7 @@ ApiResult<PlanQuestion> read_question(const HttpRequest& request) {
   }
   question.draft_model = TRY(fields.text("draft_model"));
   question.ngrams_on_disk = TRY(fields.boolean("ngrams_on_disk"));
-  if (const auto kv = TRY(fields.text("kv"))) {
-    const auto kind = parse_kv_kind(*kv);
-    if (!kind.ok()) return bad_field("kv", kind.error().message);
-    question.kv = kind.value();
-  }
+  question.kv = TRY(read_kv(fields));
   const auto context = TRY(fields.integer("context", 1, kContextMax));
   const auto streams = TRY(fields.integer("streams", 1, kPlannedStreamsMax));
   question.request.limits.context = static_cast<int>(context.value_or(0));
@@ -189,13 +186,6 @@ ApiResult<T> planned(Result<T> result, std::string param) {
   return error;
 }
 
-// As the cluster was told; not set: it was told nothing.
-std::optional<KvKind> kv_of_entry(const DesiredEntry* entry) {
-  if (entry == nullptr || entry->promises.kv.empty()) return std::nullopt;
-  const auto kind = parse_kv_kind(entry->promises.kv);
-  return kind.ok() ? std::optional(kind.value()) : std::nullopt;
-}
-
 ApiResult<Json> plan(ApiContext& context, const HttpRequest& request) {
   const PlanQuestion question = TRY(read_question(request));
   const ClusterReport report =
@@ -222,7 +212,9 @@ ApiResult<Json> plan(ApiContext& context, const HttpRequest& request) {
                       .format = format_of(source),
                       .request = question.request};
   LoadLimits& limits = subject.request.limits;
-  limits.kv = kv_of(false, question.kv ? question.kv : kv_of_entry(entry));
+  const bool has_promised_kv = !question.kv && entry != nullptr;
+  limits.kv = kv_of(
+      false, has_promised_kv ? TRY(planned(promised_kv(entry->promises), "kv")) : question.kv);
   if (limits.context == 0)
     limits.context = TRY(planned(context_for(model.facts.config, 0), "context"));
   TRY(planned(model.check_context(limits.context), "context"));

@@ -4,10 +4,8 @@
 
 #include <utility>
 
-#include "model/options/kv_kind.h"
 #include "node/models/model_name.h"
 #include "server/request/named_node.h"
-#include "server/request/request_fields.h"
 
 namespace lockstep {
 namespace {
@@ -44,15 +42,6 @@ ApiResult<Parallelism> parallelism(RequestFields& fields) {
   return value.value();
 }
 
-// Empty: not set.
-ApiResult<std::string> kv_name(RequestFields& fields) {
-  const auto name = TRY(fields.text("kv"));
-  if (!name) return std::string();
-  const auto kind = parse_kv_kind(*name);
-  if (!kind.ok()) return bad_field("kv", kind.error().message);
-  return *name;
-}
-
 ApiResult<ModelPromises> parse_promises(RequestFields& fields, const ClusterReport& report) {
   ModelPromises promises;
   promises.context = TRY(promise(fields, "context"));
@@ -60,7 +49,7 @@ ApiResult<ModelPromises> parse_promises(RequestFields& fields, const ClusterRepo
   promises.parallel = TRY(promise(fields, "parallel"));
   promises.parallelism = TRY(parallelism(fields));
   promises.idle_unload_s = TRY(promise(fields, "idle_unload_s"));
-  promises.kv = TRY(kv_name(fields));
+  if (const auto kv = TRY(read_kv(fields))) promises.kv = kv_kind_name(*kv);
   promises.ngrams_on_disk = TRY(fields.boolean("ngrams_on_disk")).value_or(false);
   promises.replicas = TRY(fields.integer("replicas", 1, kReplicasMax)).value_or(1);
   promises.aliases = TRY(texts(fields, "aliases", kAliasesMax));
@@ -71,6 +60,14 @@ ApiResult<ModelPromises> parse_promises(RequestFields& fields, const ClusterRepo
 }
 
 }  // namespace
+
+ApiResult<std::optional<KvKind>> read_kv(RequestFields& fields) {
+  const auto name = TRY(fields.text("kv"));
+  if (!name) return std::optional<KvKind>();
+  const auto kind = parse_kv_kind(*name);
+  if (!kind.ok()) return bad_field("kv", kind.error().message);
+  return std::optional(kind.value());
+}
 
 ApiResult<DesiredEntry> parse_load_request(std::string_view body, const ClusterReport& report) {
   const Json json = TRY(parse_body(body));
