@@ -173,7 +173,7 @@ std::vector<std::byte> input_of(const KernelTable& table, const PackedMatrix& ma
                                 size_t& stride) {
   const std::vector<float> values(static_cast<size_t>(tokens) * kColumns, 0.5f);
   const auto blocks_max = static_cast<size_t>(matrix.block_count);
-  stride = is_plain(matrix.codes)     ? kColumns * sizeof(float)
+  stride = is_by_column(matrix.codes) ? kColumns * sizeof(float)
            : matrix.has_integer_input ? blocks_max * sizeof(InputBlock8)
                                       : blocks_max * sizeof(InputBlockF);
   std::vector<std::byte> input(stride * static_cast<size_t>(tokens));
@@ -181,7 +181,7 @@ std::vector<std::byte> input_of(const KernelTable& table, const PackedMatrix& ma
   for (int i = 0; i < matrix.block_count; ++i) blocks.push_back({i * kBlockColumns, kBlockColumns});
   const PrepareArgs args = {values.data(), kColumns,    blocks.data(), matrix.block_count, 0,
                             tokens,        input.data()};
-  if (is_plain(matrix.codes)) {
+  if (is_by_column(matrix.codes)) {
     std::memcpy(input.data(), values.data(), input.size());
   } else if (matrix.has_integer_input) {
     table.prepare_integers(args);

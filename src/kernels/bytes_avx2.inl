@@ -128,10 +128,17 @@ LANES_INLINE __m128i load_sixteen(const std::byte* from) {
 LANES_INLINE __m128i high_eight(__m128i bytes) {
   return _mm_srli_si128(bytes, 8);
 }
-LANES_INLINE F32x16 load_u8(const std::byte* from) {
-  const __m128i bytes = load_sixteen(from);
+LANES_INLINE F32x16 floats_of_u8(__m128i bytes) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),
           _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(high_eight(bytes)))};
+}
+LANES_INLINE F32x16 load_u4(const std::byte* from) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  const __m128i pairs = _mm_unpacklo_epi8(bytes, _mm_srli_epi16(bytes, 4));
+  return floats_of_u8(_mm_and_si128(pairs, _mm_set1_epi8(15)));
+}
+LANES_INLINE F32x16 load_u8(const std::byte* from) {
+  return floats_of_u8(load_sixteen(from));
 }
 LANES_INLINE F32x16 load_s8(const std::byte* from) {
   const __m128i bytes = load_sixteen(from);

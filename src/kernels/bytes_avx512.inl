@@ -81,6 +81,12 @@ LANES_INLINE F32x16 column_fp8(Quad quad) {
 LANES_INLINE __m128i load_sixteen(const std::byte* from) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
 }
+LANES_INLINE F32x16 load_u4(const std::byte* from) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  const __m128i pairs = _mm_unpacklo_epi8(bytes, _mm_srli_epi16(bytes, 4));
+  const __m128i codes = _mm_and_si128(pairs, _mm_set1_epi8(15));
+  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(codes))};
+}
 LANES_INLINE F32x16 load_u8(const std::byte* from) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(load_sixteen(from)))};
 }

@@ -218,9 +218,16 @@ LANES_INLINE uint32x4_t widen_four(uint8x16_t bytes, int i) {
   const uint16x8_t eight = i < 2 ? vmovl_u8(vget_low_u8(bytes)) : vmovl_high_u8(bytes);
   return i % 2 == 0 ? vmovl_u16(vget_low_u16(eight)) : vmovl_high_u16(eight);
 }
-LANES_INLINE F32x16 load_u8(const std::byte* from) {
-  const uint8x16_t bytes = load_sixteen(from);
+LANES_INLINE F32x16 floats_of_u8(uint8x16_t bytes) {
   return for_fours([&](int i) { return vcvtq_f32_u32(widen_four(bytes, i)); });
+}
+LANES_INLINE F32x16 load_u4(const std::byte* from) {
+  const uint8x8_t bytes = vld1_u8(reinterpret_cast<const uint8_t*>(from));
+  const uint8x8x2_t pairs = vzip_u8(vand_u8(bytes, vdup_n_u8(15)), vshr_n_u8(bytes, 4));
+  return floats_of_u8(vcombine_u8(pairs.val[0], pairs.val[1]));
+}
+LANES_INLINE F32x16 load_u8(const std::byte* from) {
+  return floats_of_u8(load_sixteen(from));
 }
 LANES_INLINE F32x16 load_s8(const std::byte* from) {
   const uint8x16_t bytes = veorq_u8(load_sixteen(from), vdupq_n_u8(128));

@@ -95,6 +95,14 @@ LANES_CALL F32x16 column_fp8(Quad quad) {
   return r;
 }
 
+// Sixteen nibbles as floats, the lower one of a byte first.
+LANES_CALL F32x16 load_u4(const std::byte* from) {
+  F32x16 r;
+  for (int i = 0; i < kLanes; ++i) {
+    r.lane[i] = static_cast<float>(static_cast<uint32_t>(from[i / 2]) >> (4 * (i % 2)) & 15);
+  }
+  return r;
+}
 // Sixteen bytes as floats: unsigned, signed, E4M3 / 256, and 2^(e - 127).
 LANES_CALL F32x16 load_u8(const std::byte* from) {
   F32x16 r;

@@ -3,10 +3,10 @@
 // instruction set: <cstddef> and <cstdint> only.
 //
 // A matrix is cut into tiles of kLanes rows. Plain elements are stored as (tile, column, row in
-// tile). Quantised codes are in blocks of kBlockColumns columns. A block never crosses the border
-// of a leaf or of columns with one scale; a short block is padded with code 0, which meets
-// activations of 0. A piece is one or more blocks that share the rows' scales; so the columns of a
-// leaf are whole pieces, each of whole blocks.
+// tile), and coded columns as (tile, column). Other quantised codes are in blocks of kBlockColumns
+// columns. A block never crosses the border of a leaf or of columns with one scale; a short block
+// is padded with code 0, which meets activations of 0. A piece is one or more blocks that share the
+// rows' scales; so the columns of a leaf are whole pieces, each of whole blocks.
 //
 // Tiles of a quantised matrix form groups of kGroupTiles; the last group may have fewer. A group is
 // one stretch of memory that is read from its beginning to its end: the codes as (block, tile), and
@@ -56,15 +56,50 @@ enum class PackedCodes : int32_t {
   kBits8,
   kTable4,  // 4 bits that index `table`, then `code_offset` is subtracted
   kFp8,     // E4M3
+  // Coded columns.
+  kColumnBits4,  // unsigned
+  kColumnBits8,
+  kColumnFp8,  // E4M3
 };
-inline bool is_plain(PackedCodes codes) {
+// These and those below are always inlined: called from a file that is compiled for one instruction
+// set, a copy of them could be linked into the baseline program.
+[[gnu::always_inline]] inline constexpr bool is_plain(PackedCodes codes) {
   return codes == PackedCodes::kF32 || codes == PackedCodes::kF16 || codes == PackedCodes::kBF16;
+}
+[[gnu::always_inline]] inline constexpr bool has_coded_columns(PackedCodes codes) {
+  return codes >= PackedCodes::kColumnBits4;
+}
+// Whether products take the activations as they are, column by column.
+[[gnu::always_inline]] inline constexpr bool is_by_column(PackedCodes codes) {
+  return is_plain(codes) || has_coded_columns(codes);
+}
+
+// A coded column of a tile begins with this, and the rows' codes follow, the lower nibble first.
+// Its rows share a scale, as in a quantised matrix that is used transposed. weight = scale * code +
+// bias, rounded once.
+struct ColumnScale {
+  float scale;
+  float bias;
+};
+// Bytes of a tile's column, if it is by column.
+[[gnu::always_inline]] inline constexpr size_t column_bytes(PackedCodes codes) {
+  switch (codes) {
+    case PackedCodes::kF32:
+      return sizeof(float) * kLanes;
+    case PackedCodes::kF16:
+    case PackedCodes::kBF16:
+      return sizeof(uint16_t) * kLanes;
+    case PackedCodes::kColumnBits4:
+      return sizeof(ColumnScale) + kLanes / 2;
+    default:
+      return sizeof(ColumnScale) + kLanes;
+  }
 }
 
 // A tile's part of a piece: its head, then data of each of its blocks. Arrays have kLanes rows.
 // weight = scale * (code - code_offset) + bias. The stream of scales is not aligned.
 enum class PackedScales : int32_t {
-  kNone,      // plain elements
+  kNone,      // plain elements and coded columns
   kF32,       // head: scale
   kF16,       // head: scale
   kBF16,      // head: scale
@@ -85,8 +120,6 @@ enum class PackedScales : int32_t {
   kSuperMinHalves,  // head: F16 d, F16 m; block: uint8 s of each half, then uint8 t of each half
 };
 
-// These are always inlined: called from a file that is compiled for one instruction set, a copy of
-// them could be linked into the baseline program.
 [[gnu::always_inline]] inline constexpr int tile_count(int rows) {
   return (rows + kLanes - 1) / kLanes;
 }
@@ -159,7 +192,7 @@ struct LeafStep {
 struct PackedMatrix {
   PackedCodes codes;
   PackedScales scales;
-  bool has_integer_input;  // activations are InputBlock8, else InputBlockF; not for plain elements
+  bool has_integer_input;  // activations are InputBlock8, else InputBlockF; not by column
   int32_t rows;            // without padding
   int32_t columns;
   int32_t code_offset;

@@ -73,14 +73,14 @@ Packed pack(const MatrixSource& source) {
   return packed;
 }
 
-// Every weight has the format's value: exact, or rounded once where it was expanded.
+// Every weight has the format's value: exact, or rounded once where it is used as a float.
 void check_weights(const MatrixSource& source, const Packed& packed) {
   const PackedMatrix& matrix = packed.plan.matrix;
-  const bool is_expanded = matrix.codes == PackedCodes::kF32;
+  const bool is_rounded = matrix.codes == PackedCodes::kF32 || has_coded_columns(matrix.codes);
   CHECK(matrix.tile_bytes % 64 == 0);
   CHECK(matrix.scales_at % 64 == 0);
   CHECK(matrix.step_count == static_cast<int32_t>(source.steps.size()));
-  if (!is_plain(matrix.codes)) CHECK(has_sound_blocks(packed.plan));
+  if (!is_by_column(matrix.codes)) CHECK(has_sound_blocks(packed.plan));
   const std::vector<double> weights = read_packed(packed.plan, packed.tiles.data());
   size_t at = 0;
   for (int row = 0; row < matrix.rows; ++row) {
@@ -90,7 +90,7 @@ void check_weights(const MatrixSource& source, const Packed& packed) {
               ? defined_weight(source.stored, source.row_begin + column, source.column_begin + row)
               : defined_weight(source.stored, source.row_begin + row,
                                source.stored.stored_column(source.column_begin + column));
-      if (is_expanded) expected = static_cast<double>(static_cast<float>(expected));
+      if (is_rounded) expected = static_cast<double>(static_cast<float>(expected));
       if (weights[at] != expected) {
         CAPTURE(row);
         CAPTURE(column);
@@ -222,7 +222,22 @@ TEST_CASE("a transposed rectangle has its columns as rows") {
     const Packed packed = pack(source);
     CHECK(packed.plan.matrix.rows == 70);
     CHECK(packed.plan.matrix.columns == 30);
-    CHECK(is_plain(packed.plan.matrix.codes));
+    CHECK(is_by_column(packed.plan.matrix.codes));
+    check_weights(source, packed);
+  }
+}
+
+TEST_CASE("a transposed matrix keeps its codes where each tile has one scale in a column") {
+  for (const FormatCase& format : all_format_cases()) {
+    CAPTURE(format.name);
+    const RandomMatrix random(format, 40, 512, 5);
+    const MatrixSource source{random.matrix, 8, 30, 32, 70, true, {{20, 0, 1}, {10, 0, 1}}};
+    const Packed packed = pack(source);
+    const StoredFormat stored = random.matrix.format;
+    const bool keeps_codes =
+        stored == StoredFormat::kAffine ||
+        (stored == StoredFormat::kFp8 && random.matrix.scale_type != DType::kF8E8M0);
+    CHECK(has_coded_columns(packed.plan.matrix.codes) == keeps_codes);
     check_weights(source, packed);
   }
 }

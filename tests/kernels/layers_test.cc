@@ -22,7 +22,7 @@ constexpr size_t kCounts[] = {0, 1, 2, 15, 16, 17, 31, 32, 33, 100};
 
 TEST_CASE("embed reads a row of every element type exactly and skips other ranks' rows") {
   for (const KernelTable* table : available_kernels()) {
-    for (PackedCodes type : kPlainCodes) {
+    for (PackedCodes type : kCodesByColumn) {
       for (int columns : {1, 16, 37}) {
         SampleRandom random(3);
         const PlainMatrix matrix = random_matrix(random, type, 50, columns, SampleKind::kNasty);

@@ -127,7 +127,7 @@ std::vector<SamplePlan> step_plans() {
 }  // namespace
 
 TEST_CASE("scalar matmul does what the definition says and writes nothing else") {
-  for (PackedCodes type : kPlainCodes) {
+  for (PackedCodes type : kCodesByColumn) {
     for (const SamplePlan& plan : step_plans()) {
       for (int rows : {1, 16, 37}) {
         const Problem problem = random_problem(7, type, rows, plan, 3, SampleKind::kNasty);
@@ -150,7 +150,7 @@ TEST_CASE("scalar matmul does what the definition says and writes nothing else")
 }
 
 TEST_CASE("scalar matmul is within the error bound of its sums") {
-  for (PackedCodes type : kPlainCodes) {
+  for (PackedCodes type : kCodesByColumn) {
     for (SampleKind kind : {SampleKind::kPlain, SampleKind::kNasty}) {
       const SamplePlan plan = plan_of({{100, 60, 40}, {300}});
       const Problem problem = random_problem(11, type, 40, plan, 2, kind);
@@ -176,7 +176,7 @@ TEST_CASE("scalar matmul is within the error bound of its sums") {
 TEST_CASE("every instruction set gives the scalar bits of a matmul") {
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
-    for (PackedCodes type : kPlainCodes) {
+    for (PackedCodes type : kCodesByColumn) {
       for (const SamplePlan& plan : step_plans()) {
         for (int rows : {1, 15, 16, 17, 33, 64, 77, 120}) {
           for (int tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17}) {
@@ -195,7 +195,7 @@ TEST_CASE("every instruction set gives the scalar bits of a matmul") {
 
 TEST_CASE("infinities and NaNs pass through every instruction set's matmul alike") {
   for (const KernelTable* table : available_kernels()) {
-    for (PackedCodes type : kPlainCodes) {
+    for (PackedCodes type : kCodesByColumn) {
       Problem problem = random_problem(3, type, 33, plan_of({{20, 12}}), 5, SampleKind::kPlain);
       problem.input[3] = INFINITY;
       problem.input[problem.input_stride() + 1] = -INFINITY;
@@ -210,7 +210,7 @@ TEST_CASE("the bits of a matmul do not depend on how tiles and tokens are divide
   const SamplePlan plan = plan_of({{50, 30, 20}, {33}});
   for (const KernelTable* table : available_kernels()) {
     CAPTURE(std::string(table->name));
-    for (PackedCodes type : kPlainCodes) {
+    for (PackedCodes type : kCodesByColumn) {
       const Problem problem = random_problem(5, type, 16 * 9 + 3, plan, 17, SampleKind::kNasty);
       const int tiles = problem.matrix.tiles();
       const std::vector<float> whole = run_whole(*table, problem);
@@ -244,7 +244,7 @@ TEST_CASE("a matmul of no tiles or no tokens writes nothing") {
 // Some columns of a problem as a separate matrix and input.
 struct ColumnsOf {
   ColumnsOf(const Problem& whole, const std::vector<int>& columns) : count(columns.size()) {
-    const size_t block = kLanes * element_bytes(whole.matrix.type);
+    const size_t block = column_bytes(whole.matrix.type);
     const auto all = static_cast<size_t>(whole.matrix.columns);
     for (size_t tile = 0; tile < static_cast<size_t>(whole.matrix.tiles()); ++tile) {
       for (int column : columns) {

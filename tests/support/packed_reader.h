@@ -142,6 +142,16 @@ inline double packed_value(const PackedMatrix& matrix, int code, const PackedSca
   return scale.scale * (code - matrix.code_offset - scale.zero) + scale.bias;
 }
 
+inline double coded_weight(PackedCodes codes, const std::byte* at, int lane) {
+  ColumnScale by;
+  std::memcpy(&by, at, sizeof by);
+  at += sizeof by;
+  const int byte = static_cast<int>(at[codes == PackedCodes::kColumnBits4 ? lane / 2 : lane]);
+  const int code = codes == PackedCodes::kColumnBits4 ? byte >> (4 * (lane % 2)) & 15 : byte;
+  const double value = codes == PackedCodes::kColumnFp8 ? e4m3_of(code) : code;
+  return static_cast<double>(std::fma(by.scale, static_cast<float>(value), by.bias));
+}
+
 // Weights (rows, columns) of the tiles that `plan` describes; NaN where no block has a column.
 inline std::vector<double> read_packed(const PackPlan& plan, const std::byte* tiles) {
   const PackedMatrix& matrix = plan.matrix;
@@ -152,6 +162,12 @@ inline std::vector<double> read_packed(const PackPlan& plan, const std::byte* ti
     const std::byte* tile = tiles + static_cast<size_t>(row / kLanes) * matrix.tile_bytes;
     double* out = weights.data() + static_cast<size_t>(row) * columns;
     const int lane = row % kLanes;
+    if (has_coded_columns(matrix.codes)) {
+      for (size_t column = 0; column < columns; ++column) {
+        out[column] = coded_weight(matrix.codes, tile + column * column_bytes(matrix.codes), lane);
+      }
+      continue;
+    }
     if (is_plain(matrix.codes)) {
       const DType type = matrix.codes == PackedCodes::kF32   ? DType::kF32
                          : matrix.codes == PackedCodes::kF16 ? DType::kF16

@@ -60,7 +60,7 @@ Result<MatrixId> CpuDevice::pack(const MatrixSource& source) {
 }
 
 bool CpuDevice::Matrix::takes_form_of(const PackedMatrix& other) const {
-  return is_plain(packed.codes) == is_plain(other.codes) &&
+  return is_by_column(packed.codes) == is_by_column(other.codes) &&
          packed.has_integer_input == other.has_integer_input;
 }
 
@@ -74,7 +74,7 @@ bool CpuDevice::Matrix::shares_input_with(const Matrix& other) const {
 }
 
 size_t CpuDevice::Matrix::input_bytes() const {
-  if (is_plain(packed.codes)) return columns() * sizeof(float);
+  if (is_by_column(packed.codes)) return columns() * sizeof(float);
   const size_t block = packed.has_integer_input ? sizeof(InputBlock8) : sizeof(InputBlockF);
   return static_cast<size_t>(packed.block_count) * block;
 }

@@ -162,7 +162,7 @@ CpuDevice::Input CpuDevice::prepare_slots(const Matrix& m, const float* input, s
   parallel(static_cast<int>(slots.size()), 4 * m.columns(), [&](int begin, int end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       const float* const row = input + static_cast<size_t>(slots[i]) * m.columns();
-      if (is_plain(m.packed.codes)) {
+      if (is_by_column(m.packed.codes)) {
         std::memcpy(to + i * bytes, row, bytes);
       } else {
         prepare_rows(m, row, m.columns(), {0, 1}, to + i * bytes);

@@ -15,7 +15,7 @@ constexpr int kTokenBlock = 64;
 
 CpuDevice::Input CpuDevice::prepare(const Matrix& m, const float* input, size_t stride, int tokens,
                                     std::byte* to) {
-  if (is_plain(m.packed.codes)) return {input, stride * sizeof(float)};
+  if (is_by_column(m.packed.codes)) return {input, stride * sizeof(float)};
   parallel(tokens, 4 * m.columns(), [&](int begin, int end) {
     prepare_rows(m, input, stride, {begin, end}, to);
   });
@@ -40,7 +40,7 @@ size_t CpuDevice::Forms::add(const Matrix& m) {
   if (i < count) return i;
   LOCKSTEP_CHECK(count < kFormsMax);
   matrices[count] = &m;
-  bytes += is_plain(m.packed.codes) ? 0 : m.input_bytes();
+  bytes += is_by_column(m.packed.codes) ? 0 : m.input_bytes();
   return count++;
 }
 
@@ -50,7 +50,7 @@ void CpuDevice::prepare(Forms& forms, const float* input, size_t stride, int tok
     const Matrix& m = *forms.matrices[i];
     LOCKSTEP_CHECK(m.columns() <= stride);
     forms.inputs[i] = prepare(m, input, stride, tokens, to);
-    if (!is_plain(m.packed.codes)) to += static_cast<size_t>(tokens) * m.input_bytes();
+    if (!is_by_column(m.packed.codes)) to += static_cast<size_t>(tokens) * m.input_bytes();
   }
 }
 

@@ -147,8 +147,8 @@ void Planner::plan(const Embed& op) {
   bool is_one = true;
   for (const MatrixId id : op.matrices()) {
     const PlanMatrix& part = memory_.matrix(id);
-    blocks = std::max(blocks, is_plain(part.codes) ? groups_of(columns, kColumnsOfBlock)
-                                                   : static_cast<size_t>(part.blocks));
+    blocks = std::max(blocks, is_by_column(part.codes) ? groups_of(columns, kColumnsOfBlock)
+                                                       : static_cast<size_t>(part.blocks));
     is_one &= part.codes == m.codes && part.scales == m.scales;
   }
   const KernelVariant variant{

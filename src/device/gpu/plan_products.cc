@@ -16,7 +16,7 @@ constexpr size_t kItemsAloneLeast = kItemsOfGroup;
 
 PlanMatrix plan_matrix(const PackedMatrix& packed, const ColumnLayout& layout, Address info,
                        size_t bytes) {
-  const uint32_t input = is_plain(packed.codes)     ? kPlainInput
+  const uint32_t input = is_by_column(packed.codes) ? kPlainInput
                          : packed.has_integer_input ? kIntegerInput
                                                     : kFloatInput;
   return {.info = info,

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "device/packing/pack_columns.h"
 #include "tensor/stored_check.h"
 #include "tensor/stored_codes.h"
 
@@ -161,6 +162,10 @@ void choose_scales(const MatrixSource& source, PackLayout& layout) {
 
 PackLayout choose_pack_layout(const MatrixSource& source) {
   PackLayout layout;
+  if (fits_coded_columns(source)) {
+    layout.codes = coded_columns_of(source.stored);
+    return layout;
+  }
   if (must_expand(source)) return layout;
   if (const std::optional<DType> type = plain_element_type(source.stored)) {
     layout.codes = plain_codes(*type);
@@ -181,6 +186,7 @@ PackLayout choose_pack_layout(const MatrixSource& source) {
 }
 
 size_t block_code_bytes(PackedCodes codes) {
+  LOCKSTEP_CHECK(!is_by_column(codes));
   constexpr size_t kBitsOf[] = {0, 0, 0, 2, 3, 4, 5, 6, 8, 4, 8};  // in the order of PackedCodes
   static_assert(static_cast<int>(PackedCodes::kBits2) == 3 &&
                 static_cast<int>(PackedCodes::kFp8) == 10);

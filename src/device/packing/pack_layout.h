@@ -26,9 +26,6 @@ struct PackLayout {
 // The stored matrix has passed check_stored_matrix().
 PackLayout choose_pack_layout(const MatrixSource& source);
 
-constexpr size_t plain_code_bytes(PackedCodes codes) {
-  return codes == PackedCodes::kF32 ? 4 : 2;
-}
 // Bytes of the codes of one block of a quantised matrix.
 size_t block_code_bytes(PackedCodes codes);
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "device/packing/pack_codes.h"
+#include "device/packing/pack_columns.h"
 #include "device/packing/pack_layout.h"
 #include "device/packing/pack_plain.h"
 #include "device/packing/pack_scales.h"
@@ -185,6 +186,21 @@ void expand_transposed_tile(const MatrixSource& source, int tile, std::byte* pac
   }
 }
 
+void pack_by_column(const MatrixSource& source, const PackedMatrix& matrix, int tile,
+                    std::byte* packed) {
+  const size_t used = static_cast<size_t>(matrix.columns) * column_bytes(matrix.codes);
+  std::memset(packed + used, 0, matrix.tile_bytes - used);
+  if (has_coded_columns(matrix.codes)) {
+    return pack_coded_columns(source, matrix.codes, tile, packed);
+  }
+  const std::optional<DType> type = plain_element_type(source.stored);
+  const bool is_expanded = !type || source.stored.factor != 1;
+  if (is_expanded && source.is_transposed) return expand_transposed_tile(source, tile, packed);
+  if (is_expanded) return expand_tile(source, tile, packed);
+  if (source.is_transposed) return pack_transposed_tile(source, *type, tile, packed);
+  pack_plain_tile(source, *type, tile, packed);
+}
+
 // Puts the codes and scales of one quantised tile, packed as if it were a group of its own, into
 // its group.
 void put_in_group(const PackPlan& plan, int tile, const std::byte* packed, std::byte* all_tiles) {
@@ -224,16 +240,15 @@ Result<PackPlan> plan_packing(const MatrixSource& source, bool keeps_float_input
   matrix.codes = layout.codes;
   matrix.scales = layout.scales;
   matrix.has_integer_input =
-      !keeps_float_input && !is_plain(layout.codes) && layout.codes != PackedCodes::kFp8;
+      !keeps_float_input && !is_by_column(layout.codes) && layout.codes != PackedCodes::kFp8;
   matrix.rows = source.is_transposed ? source.columns : source.rows;
   matrix.columns = source.is_transposed ? source.rows : source.columns;
   matrix.code_offset = layout.code_offset;
   matrix.factor = layout.factor;
   matrix.table = layout.table;
   matrix.step_count = static_cast<int32_t>(plan.steps.size());
-  if (is_plain(layout.codes)) {
-    const size_t column_bytes = kLanes * plain_code_bytes(layout.codes);
-    matrix.tile_bytes = align_up(static_cast<size_t>(matrix.columns) * column_bytes);
+  if (is_by_column(layout.codes)) {
+    matrix.tile_bytes = align_up(static_cast<size_t>(matrix.columns) * column_bytes(layout.codes));
     matrix.scales_at = matrix.tile_bytes;
   } else {
     cut_into_blocks(source, layout, plan);
@@ -245,26 +260,12 @@ bool pack_tiles(const MatrixSource& source, const PackPlan& plan, int begin, int
                 std::byte* tiles) {
   if (plan.bytes() == 0) return true;  // there may be no memory allocated
   bool are_all_numbers = true;
-  const std::optional<DType> type = plain_element_type(source.stored);
   const PackedMatrix& matrix = plan.matrix;
-  const bool is_expanded = is_plain(matrix.codes) && !(type && source.stored.factor == 1);
-  std::vector<std::byte> own(is_plain(matrix.codes) ? 0 : matrix.tile_bytes);
+  std::vector<std::byte> own(is_by_column(matrix.codes) ? 0 : matrix.tile_bytes);
   for (int tile = begin; tile < end; ++tile) {
-    std::byte* packed = tiles + static_cast<size_t>(tile) * matrix.tile_bytes;
     are_all_numbers &= are_numbers_of_tile(source, tile);
-    if (is_plain(matrix.codes)) {
-      const size_t used =
-          static_cast<size_t>(matrix.columns) * kLanes * plain_code_bytes(matrix.codes);
-      std::memset(packed + used, 0, matrix.tile_bytes - used);
-      if (is_expanded && source.is_transposed) {
-        expand_transposed_tile(source, tile, packed);
-      } else if (is_expanded) {
-        expand_tile(source, tile, packed);
-      } else if (source.is_transposed) {
-        pack_transposed_tile(source, *type, tile, packed);
-      } else {
-        pack_plain_tile(source, *type, tile, packed);
-      }
+    if (is_by_column(matrix.codes)) {
+      pack_by_column(source, matrix, tile, tiles + static_cast<size_t>(tile) * matrix.tile_bytes);
       continue;
     }
     const TileRows rows = rows_of_tile(source, tile);

@@ -1,7 +1,7 @@
 // Converts stored matrices to the form that the processor's kernels read (kernels/packed_matrix.h):
 // first a plan, then the tiles, which threads share. Codes and scales are moved, never rounded:
-// stored formats without a packed form are expanded to float32 (GPTQ with act-order, matrices that
-// are used transposed).
+// stored formats without a packed form are expanded to float32 (GPTQ with act-order, most quantised
+// matrices that are used transposed).
 #pragma once
 
 #include <vector>

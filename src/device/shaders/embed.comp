@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Rows of a packed matrix as floats: kernels/generic/embed.inl. An invocation expands a block, or
-// as many plain columns.
+// Rows of a packed matrix as floats: kernels/generic/embed.inl. An invocation expands a block, or as
+// many columns.
 #include "common.glsl"
 #include "matrix.glsl"
 
@@ -23,10 +23,10 @@ void main() {
   RowPlace place = place_of_row(m, row / kTileRows, row % kTileRows);
   Floats to = Floats(advance(PARAMS.outputs, token, PARAMS.stride * 4u));
   const uint codes = codes_of(m), scales = scales_of(m);
-  if (is_plain(codes)) {
+  if (is_by_column(codes)) {
     const uint begin = index * kColumnsOfBlock, end = min(begin + kColumnsOfBlock, m.columns);
     for (uint column = begin; column < end; ++column) {
-      to.at[column] = plain_at(codes, place_of_column(m, place, column), 0u, place.row);
+      to.at[column] = weight_at(codes, place_of_column(m, place, column), 0u, place.row);
     }
     return;
   }

@@ -5,7 +5,7 @@
 #endif
 // Products of packed matrices and inputs: kernels/generic/matmul.inl, blocks.inl and columns.inl.
 // A leaf is a chain over terms, which are the blocks (or halves of them) of a quantised matrix and
-// the runs of a plain one. Either a workgroup takes 16 rows of one item: all invocations compute
+// the runs of one by column. Either a workgroup takes 16 rows of one item: all invocations compute
 // terms, then one for each row adds them in order; or it takes 16 rows of several items and each
 // invocation computes the whole chain of its row and item.
 #include "common.glsl"
@@ -183,24 +183,24 @@ Terms terms_of_block(Part part, uint block) {
   return terms;
 }
 
-// The chain of a run of plain columns.
+// The chain of a run of columns.
 float run_of(Part part, StepInfo leaf, uint index) {
   const uint codes = codes_of(part.matrix), row = part.place.row;
   const uint begin = leaf.column_begin + index * kColumnsOfRun;
   const uint count = min(leaf.column_begin + leaf.columns - begin, kColumnsOfRun);
   uvec2 x = advance(uvec2(part.x), 4u * begin), w = place_of_column(part.matrix, part.place, begin);
-  const uint bytes = codes == kF32 ? 4u * kTileRows : 2u * kTileRows;
+  const uint bytes = 4u * column_words(codes);
   float run = 0.0;
   uint column = 0u;
   for (; column + 8u <= count; column += 8u) {
     [[unroll]] for (uint i = 0u; i < 8u; ++i) {
-      run = exact_fma(plain_at(codes, w, i, row), Floats(x).at[i], run);
+      run = exact_fma(weight_at(codes, w, i, row), Floats(x).at[i], run);
     }
     w = advance(w, 8u * bytes);
     x = advance(x, 32u);
   }
   for (; column < count; ++column) {
-    run = exact_fma(plain_at(codes, w, 0u, row), Floats(x).at[0], run);
+    run = exact_fma(weight_at(codes, w, 0u, row), Floats(x).at[0], run);
     w = advance(w, bytes);
     x = advance(x, 4u);
   }
@@ -208,7 +208,7 @@ float run_of(Part part, StepInfo leaf, uint index) {
 }
 
 Terms terms_at(Part part, StepInfo leaf, uint index) {
-  if (!is_plain(codes_of(part.matrix))) return terms_of_block(part, leaf.block_begin + index);
+  if (!is_by_column(codes_of(part.matrix))) return terms_of_block(part, leaf.block_begin + index);
   Terms terms;
   terms.first = run_of(part, leaf, index);
   terms.second = 0.0;
@@ -216,7 +216,7 @@ Terms terms_at(Part part, StepInfo leaf, uint index) {
   return terms;
 }
 uint count_of(Part part, StepInfo leaf) {  // blocks, or runs
-  if (is_plain(codes_of(part.matrix))) return (leaf.columns + kColumnsOfRun - 1u) / kColumnsOfRun;
+  if (is_by_column(codes_of(part.matrix))) return (leaf.columns + kColumnsOfRun - 1u) / kColumnsOfRun;
   return leaf.block_count;
 }
 float add_terms(Part part, Terms terms, float chain) {

@@ -8,7 +8,8 @@ layout(constant_id = 11) const uint kScales = kAnyFormat;
 
 // PackedCodes
 const uint kF32 = 0u, kF16 = 1u, kBF16 = 2u, kBits2 = 3u, kBits3 = 4u, kBits4 = 5u, kBits5 = 6u,
-           kBits6 = 7u, kBits8 = 8u, kTable4 = 9u, kFp8 = 10u;
+           kBits6 = 7u, kBits8 = 8u, kTable4 = 9u, kFp8 = 10u, kColumnBits4 = 11u,
+           kColumnBits8 = 12u, kColumnFp8 = 13u;
 // PackedScales
 const uint kScaleF32 = 1u, kScaleF16 = 2u, kScaleBF16 = 3u, kScaleE8M0 = 4u, kScaleTileF32 = 5u,
            kF32Bias = 6u, kF16Bias = 7u, kBF16Bias = 8u, kF32Zero = 9u, kF16Zero = 10u,
@@ -18,7 +19,13 @@ const uint kScaleF32 = 1u, kScaleF16 = 2u, kScaleBF16 = 3u, kScaleE8M0 = 4u, kSc
 uint codes_of(MatrixInfo m) { return kCodes == kAnyFormat ? m.codes : kCodes; }
 uint scales_of(MatrixInfo m) { return kScales == kAnyFormat ? m.scales : kScales; }
 
-bool is_plain(uint codes) { return codes <= kBF16; }
+bool has_coded_columns(uint codes) { return codes >= kColumnBits4; }
+bool is_by_column(uint codes) { return codes <= kBF16 || has_coded_columns(codes); }
+// Words of a tile's column.
+uint column_words(uint codes) {
+  if (has_coded_columns(codes)) return 2u + kTileRows / (codes == kColumnBits4 ? 8u : 4u);
+  return codes == kF32 ? kTileRows : kTileRows / 2u;
+}
 bool has_halves(uint scales) {
   return scales == kE4M3Halves || scales == kSuperHalves || scales == kSuperMinHalves;
 }
@@ -80,6 +87,9 @@ RowPlace place_of_row(MatrixInfo m, uint tile, uint row) {
 
 uint byte_at(Words words, uint at, uint index) {
   return (words.at[at + index / 4u] >> (8u * (index & 3u))) & 255u;
+}
+uint nibble_at(Words words, uint at, uint index) {
+  return (words.at[at + index / 8u] >> (4u * (index & 7u))) & 15u;
 }
 uint half_at(Words words, uint at, uint index) {
   return (words.at[at + index / 2u] >> (16u * (index & 1u))) & 0xffffu;
@@ -184,16 +194,24 @@ RowScale scale_of(MatrixInfo m, RowPlace place, BlockInfo of, uint block, uint h
   return result;
 }
 
-// An element of plain columns, `column` of them after `first`.
-float plain_at(uint codes, uvec2 first, uint column, uint row) {
-  if (codes == kF32) return Floats(first).at[column * kTileRows];
-  const uint word = Words(first).at[column * (kTileRows / 2u)];
-  const uint bits = (row & 1u) == 0u ? word & 0xffffu : word >> 16;
+// The weight of a row, `column` columns after the one at `first` (place_of_column).
+float weight_at(uint codes, uvec2 first, uint column, uint row) {
+  const uint at = column * column_words(codes);
+  if (codes == kF32) return Floats(first).at[at];
+  Words words = Words(first);
+  if (has_coded_columns(codes)) {
+    const bool are_nibbles = codes == kColumnBits4;
+    const uint code = are_nibbles ? nibble_at(words, at + 2u, row) : byte_at(words, at + 2u, row);
+    const float value = codes == kColumnFp8 ? exact_mul(of_fp8(code), 256.0) : float(code);
+    return exact_fma(of_bits(words.at[at]), value, of_bits(words.at[at + 1u]));
+  }
+  const uint bits = (row & 1u) == 0u ? words.at[at] & 0xffffu : words.at[at] >> 16;
   return codes == kF16 ? of_half(bits) : of_bf16(bits);
 }
-// Where the row's element of a column is, or the word that has it.
+// Where a coded column begins; the row's element of a plain one, or the word that has it.
 uvec2 place_of_column(MatrixInfo m, RowPlace place, uint column) {
-  const uint index = column * kTileRows + place.row;
-  const uint at = place.tile * m.tile_words + (codes_of(m) == kF32 ? index : index / 2u);
+  const uint codes = codes_of(m);
+  uint at = place.tile * m.tile_words + column * column_words(codes);
+  if (codes <= kBF16) at += codes == kF32 ? place.row : place.row / 2u;
   return advance(uvec2(place.group), 4u * at);
 }

@@ -70,6 +70,12 @@ const char* name_of(Codes codes) {
       return "products of 4-bit floats and tables";
     case Codes::kFp8:
       return "products of 8-bit floats";
+    case Codes::kColumnBits4:
+      return "products of columns of 4-bit codes";
+    case Codes::kColumnBits8:
+      return "products of columns of 8-bit codes";
+    case Codes::kColumnFp8:
+      return "products of columns of 8-bit floats";
   }
   return "products";
 }
@@ -361,7 +367,7 @@ Result<std::optional<std::string>> KernelTrial::run() {
 
 Result<std::optional<std::string>> find_wrong_kernel(VulkanDevice& device) {
   KernelTrial trial(device);
-  for (const Codes codes : kPlainCodes) TRY(trial.add_plain_product(codes));
+  for (const Codes codes : kCodesByColumn) TRY(trial.add_plain_product(codes));
   for (const QuantisedFormat& format : formats_with_scales()) TRY(trial.add_product(format));
   TRY(trial.add_norm());
   for (const KvKind kind : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {

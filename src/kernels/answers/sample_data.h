@@ -74,11 +74,16 @@ inline float half_value(uint16_t bits) {
   return sign * std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
 }
 
-inline size_t element_bytes(PackedCodes type) {
-  return type == PackedCodes::kF32 ? 4 : 2;
+// The value of an E4M3 number.
+inline double fp8_value(int bits) {
+  const int exponent = (bits >> 3) & 15;
+  const double fraction = (bits & 7) * 0.125;
+  const double magnitude =
+      exponent == 0 ? std::ldexp(fraction, -6) : std::ldexp(1 + fraction, exponent - 7);
+  return (bits & 0x80) != 0 ? -magnitude : magnitude;
 }
 
-// A matrix of plain elements in the packed layout and, for references, its values row by row.
+// A matrix by column in the packed layout and, for references, its values row by row.
 struct PlainMatrix {
   PackedCodes type;
   int rows;
@@ -94,7 +99,7 @@ struct PlainMatrix {
   PackedMatrix view(const std::vector<LeafStep>& steps) const;
 };
 
-// Plain elements as the kernels see them; nothing is copied.
+// A matrix by column as the kernels see it; nothing is copied.
 inline PackedMatrix plain_view(PackedCodes type, const void* packed, int rows, int columns,
                                const std::vector<LeafStep>& steps) {
   return {.codes = type,
@@ -102,7 +107,7 @@ inline PackedMatrix plain_view(PackedCodes type, const void* packed, int rows, i
           .rows = rows,
           .columns = columns,
           .tiles = static_cast<const std::byte*>(packed),
-          .tile_bytes = static_cast<size_t>(columns) * kLanes * element_bytes(type),
+          .tile_bytes = static_cast<size_t>(columns) * column_bytes(type),
           .steps = steps.data(),
           .step_count = static_cast<int32_t>(steps.size())};
 }
@@ -129,12 +134,42 @@ inline SampleElement draw_element(SampleRandom& random, PackedCodes type, Sample
   return {bits >> 16, std::bit_cast<float>(bits & 0xffff0000u)};
 }
 
+// Coded columns: a scale and a bias for the rows of each tile.
+inline void fill_coded(SampleRandom& random, SampleKind kind, PlainMatrix& matrix) {
+  const auto columns = static_cast<size_t>(matrix.columns);
+  const bool is_fp8 = matrix.type == PackedCodes::kColumnFp8;
+  const bool are_nibbles = matrix.type == PackedCodes::kColumnBits4;
+  matrix.values.resize(static_cast<size_t>(matrix.rows) * columns);
+  std::byte* to = matrix.packed.data();
+  for (size_t at = 0; at < static_cast<size_t>(matrix.tiles()) * columns; ++at) {
+    const ColumnScale by{draw(random, kind), draw(random, kind)};
+    uint8_t codes[kLanes] = {};
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      int code = random.below(are_nibbles ? 16 : 256);
+      if (is_fp8 && (code & 0x7f) == 0x7f) code = 0;  // a NaN
+      uint8_t& place = codes[are_nibbles ? lane / 2 : lane];
+      place = static_cast<uint8_t>(place | code << (are_nibbles ? 4 * (lane % 2) : 0));
+      const size_t row = at / columns * kLanes + lane;
+      if (row >= static_cast<size_t>(matrix.rows)) continue;
+      matrix.values[row * columns + at % columns] =
+          std::fma(by.scale, static_cast<float>(is_fp8 ? fp8_value(code) : code), by.bias);
+    }
+    std::memcpy(to, &by, sizeof by);
+    std::memcpy(to + sizeof by, codes, column_bytes(matrix.type) - sizeof by);
+    to += column_bytes(matrix.type);
+  }
+}
+
 inline PlainMatrix random_matrix(SampleRandom& random, PackedCodes type, int rows, int columns,
                                  SampleKind kind) {
   PlainMatrix matrix = {type, rows, columns, {}, {}};
-  const size_t bytes = element_bytes(type);
   const size_t column_count = static_cast<size_t>(columns);
-  matrix.packed.resize(static_cast<size_t>(matrix.tiles()) * column_count * kLanes * bytes);
+  matrix.packed.resize(static_cast<size_t>(matrix.tiles()) * column_count * column_bytes(type));
+  if (has_coded_columns(type)) {
+    fill_coded(random, kind, matrix);
+    return matrix;
+  }
+  const size_t bytes = column_bytes(type) / kLanes;
   for (int row = 0; row < rows; ++row) {
     for (int column = 0; column < columns; ++column) {
       const SampleElement element = draw_element(random, type, kind);
@@ -151,8 +186,9 @@ inline PlainMatrix random_matrix(SampleRandom& random, PackedCodes type, int row
   return matrix;
 }
 
-inline constexpr PackedCodes kPlainCodes[] = {PackedCodes::kF32, PackedCodes::kF16,
-                                              PackedCodes::kBF16};
+inline constexpr PackedCodes kCodesByColumn[] = {
+    PackedCodes::kF32,         PackedCodes::kF16,         PackedCodes::kBF16,
+    PackedCodes::kColumnBits4, PackedCodes::kColumnBits8, PackedCodes::kColumnFp8};
 
 // Steps that add `leaves` in one tree: after leaf i as many sums are merged as i + 1 has trailing
 // zeros; after the last one the rest is merged from right to left.

@@ -97,14 +97,6 @@ inline int stored_bits(PackedCodes codes) {
   }
 }
 
-// E4M3 by its definition; its NaNs, 0x7f and 0xff, are not drawn.
-inline double fp8_value(int bits) {
-  const int exponent = (bits >> 3) & 15, fraction = bits & 7;
-  const double value =
-      exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10);
-  return (bits & 0x80) != 0 ? -value : value;
-}
-
 class QuantisedMatrix {
  public:
   // Each leaf of `steps` is divided into pieces of 1 to 80 columns.

@@ -1,6 +1,7 @@
-// Plain elements times tokens. A register block is Tiles x Tokens sums; a weight is loaded and
-// converted once for all tokens of the block. In any block, each sum is the same sequence of
-// operations: the chains of runs of kPlainRunColumns columns, added in ascending order.
+// Plain elements, and coded columns, times tokens. A register block is Tiles x Tokens sums; a
+// weight is loaded and converted once for all tokens of the block. In any block, each sum is the
+// same sequence of operations: the chains of runs of kPlainRunColumns columns, added in ascending
+// order.
 
 // How far ahead of their use weights are fetched into the cache.
 constexpr size_t kPrefetchBytes = 2048;
@@ -31,14 +32,37 @@ LANES_INLINE void prefetch_block(WeightStream stream, size_t offset) {
   }
 }
 
+// How a tile's column is stored.
+template <class Element>
+struct PlainColumn {
+  static constexpr size_t kBytes = kLanes * sizeof(Element);
+  static LANES_INLINE F32x16 load(const std::byte* from) {
+    return F32x16::load(reinterpret_cast<const Element*>(from));
+  }
+};
+template <PackedCodes kCodes>
+struct CodedColumn {
+  static constexpr size_t kBytes = column_bytes(kCodes);
+  static LANES_INLINE F32x16 load(const std::byte* from) {
+    const ColumnScale& by = *reinterpret_cast<const ColumnScale*>(from);
+    return fma(F32x16::broadcast(by.scale), load_codes(from + sizeof by),
+               F32x16::broadcast(by.bias));
+  }
+  static LANES_INLINE F32x16 load_codes(const std::byte* from) {
+    if constexpr (kCodes == PackedCodes::kColumnBits4) return load_u4(from);
+    if constexpr (kCodes == PackedCodes::kColumnBits8) return load_u8(from);
+    return mul(load_fp8(from), F32x16::broadcast(256.0f));
+  }
+};
+
 // sum[tile][token] += weight * input over one column.
-template <class Weight, int Tiles, int Tokens>
-LANES_INLINE void add_column(const Weight* weights, size_t tile_stride, const float* input,
+template <class Column, int Tiles, int Tokens>
+LANES_INLINE void add_column(const std::byte* weights, size_t tile_bytes, const float* input,
                              size_t input_stride, F32x16 (&sum)[Tiles][Tokens]) {
   F32x16 weight[Tiles];
 #pragma GCC unroll 4
   for (int tile = 0; tile < Tiles; ++tile)
-    weight[tile] = F32x16::load(weights + static_cast<size_t>(tile) * tile_stride);
+    weight[tile] = Column::load(weights + static_cast<size_t>(tile) * tile_bytes);
 #pragma GCC unroll 8
   for (int token = 0; token < Tokens; ++token) {
     const F32x16 x = F32x16::broadcast(input[static_cast<size_t>(token) * input_stride]);
@@ -59,37 +83,35 @@ LANES_INLINE void clear(F32x16 (&sum)[Tiles][Tokens]) {
 }
 
 // Continues the chains of `sum` over columns [begin, end).
-template <class Weight, int Tiles, int Tokens>
+template <class Column, int Tiles, int Tokens>
 LANES_INLINE void add_columns(WeightStream stream, const float* input, size_t input_stride,
                               int begin, int end, F32x16 (&sum)[Tiles][Tokens]) {
-  constexpr size_t kColumnBytes = kLanes * sizeof(Weight);
+  constexpr size_t kColumnBytes = Column::kBytes;
   constexpr int kColumnsPerLine = 64 / static_cast<int>(kColumnBytes);
-  const size_t tile_stride = stream.tile_bytes / sizeof(Weight);
-  const Weight* weights = reinterpret_cast<const Weight*>(stream.begin);
   int column = begin;
   for (; column + kColumnsPerLine <= end; column += kColumnsPerLine) {
     prefetch_block<Tiles>(stream, static_cast<size_t>(column) * kColumnBytes);
 #pragma GCC unroll 2
     for (int i = 0; i < kColumnsPerLine; ++i) {
-      add_column(weights + static_cast<size_t>(column + i) * kLanes, tile_stride,
-                 input + column + i, input_stride, sum);
+      add_column<Column>(stream.begin + static_cast<size_t>(column + i) * kColumnBytes,
+                         stream.tile_bytes, input + column + i, input_stride, sum);
     }
   }
   for (; column < end; ++column) {
-    add_column(weights + static_cast<size_t>(column) * kLanes, tile_stride, input + column,
-               input_stride, sum);
+    add_column<Column>(stream.begin + static_cast<size_t>(column) * kColumnBytes, stream.tile_bytes,
+                       input + column, input_stride, sum);
   }
 }
 
 // Adds the runs of columns [begin, end) to `sum`; the first run starts at `begin`.
-template <class Weight, int Tiles, int Tokens>
+template <class Column, int Tiles, int Tokens>
 LANES_INLINE void add_runs(WeightStream stream, const float* input, size_t input_stride, int begin,
                            int end, F32x16 (&sum)[Tiles][Tokens]) {
   for (int column = begin; column < end;) {
     const int run_end = end - column > kPlainRunColumns ? column + kPlainRunColumns : end;
     F32x16 run[Tiles][Tokens];
     clear(run);
-    add_columns<Weight>(stream, input, input_stride, column, run_end, run);
+    add_columns<Column>(stream, input, input_stride, column, run_end, run);
 #pragma GCC unroll 4
     for (int tile = 0; tile < Tiles; ++tile) {
 #pragma GCC unroll 8

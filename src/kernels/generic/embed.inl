@@ -1,5 +1,11 @@
 // Rows of a packed matrix as floats.
 
+LANES_INLINE float lane_of(F32x16 x, int lane) {
+  float lanes[kLanes];
+  store(lanes, x);
+  return lanes[lane];
+}
+
 template <class Weight>
 LANES_INLINE void embed_plain(const PackedMatrix& matrix, int row, float* to) {
   const Weight* from = reinterpret_cast<const Weight*>(
@@ -7,6 +13,15 @@ LANES_INLINE void embed_plain(const PackedMatrix& matrix, int row, float* to) {
                        row % kLanes;
   for (int column = 0; column < matrix.columns; ++column) {
     to[column] = to_float(from[static_cast<size_t>(column) * kLanes]);
+  }
+}
+
+template <PackedCodes kCodes>
+LANES_INLINE void embed_coded(const PackedMatrix& matrix, int row, float* to) {
+  const std::byte* tile = matrix.tiles + static_cast<size_t>(row / kLanes) * matrix.tile_bytes;
+  for (int column = 0; column < matrix.columns; ++column) {
+    const std::byte* from = tile + static_cast<size_t>(column) * column_bytes(kCodes);
+    to[column] = lane_of(CodedColumn<kCodes>::load(from), row % kLanes);
   }
 }
 
@@ -45,12 +60,6 @@ LANES_INLINE void row_weights(const PackedMatrix& matrix, const std::byte* block
     if constexpr (kCodes == PackedCodes::kTable4) code = matrix.table[code];
     to[kColumn] = static_cast<float>(code - matrix.code_offset);
   });
-}
-
-LANES_INLINE float lane_of(F32x16 x, int lane) {
-  float lanes[kLanes];
-  store(lanes, x);
-  return lanes[lane];
 }
 
 // Columns [begin, end) of a block, which share their scale.
@@ -130,6 +139,12 @@ LANES_INLINE void embed_any(const EmbedArgs& args, int row, float* to) {
       return embed_row<PackedCodes::kTable4>(args, row, to);
     case PackedCodes::kFp8:
       return embed_row<PackedCodes::kFp8>(args, row, to);
+    case PackedCodes::kColumnBits4:
+      return embed_coded<PackedCodes::kColumnBits4>(*args.matrix, row, to);
+    case PackedCodes::kColumnBits8:
+      return embed_coded<PackedCodes::kColumnBits8>(*args.matrix, row, to);
+    case PackedCodes::kColumnFp8:
+      return embed_coded<PackedCodes::kColumnFp8>(*args.matrix, row, to);
   }
 }
 

@@ -49,22 +49,22 @@ LANES_INLINE void store_block(const MatmulArgs& args, int first_tile, float* out
   }
 }
 
-template <class Weight, int Tiles, int Tokens>
-LANES_INLINE void add_plain(PartCursor& cursor, const LeafStep& step,
-                            F32x16 (&sum)[Tiles][Tokens]) {
+template <class Column, int Tiles, int Tokens>
+LANES_INLINE void add_by_column(PartCursor& cursor, const LeafStep& step,
+                                F32x16 (&sum)[Tiles][Tokens]) {
   const WeightStream stream = {cursor.tiles, cursor.part->matrix->tile_bytes};
   const int end = cursor.column + step.columns;
-  add_runs<Weight>(stream, reinterpret_cast<const float*>(cursor.input),
+  add_runs<Column>(stream, reinterpret_cast<const float*>(cursor.input),
                    cursor.part->input_stride / sizeof(float), cursor.column, end, sum);
   cursor.column = end;
 }
 
-// PartCursor::add_leaf for plain elements.
-template <class Weight, int Tiles, int Tokens>
-void add_plain_leaf(PartCursor& cursor, const LeafStep& step, int, F32x16* sums) {
+// PartCursor::add_leaf for matrices by column.
+template <class Column, int Tiles, int Tokens>
+void add_columns_leaf(PartCursor& cursor, const LeafStep& step, int, F32x16* sums) {
   F32x16 sum[Tiles][Tokens];
   for (int i = 0; i < Tiles * Tokens; ++i) sum[i / Tokens][i % Tokens] = sums[i];
-  add_plain<Weight>(cursor, step, sum);
+  add_by_column<Column>(cursor, step, sum);
   for (int i = 0; i < Tiles * Tokens; ++i) sums[i] = sum[i / Tokens][i % Tokens];
 }
 
@@ -154,11 +154,11 @@ template <int Tiles, int Tokens>
 AddLeaf add_leaf_of(const PackedMatrix& matrix) {
   switch (matrix.codes) {
     case PackedCodes::kF32:
-      return add_plain_leaf<float, Tiles, Tokens>;
+      return add_columns_leaf<PlainColumn<float>, Tiles, Tokens>;
     case PackedCodes::kF16:
-      return add_plain_leaf<F16, Tiles, Tokens>;
+      return add_columns_leaf<PlainColumn<F16>, Tiles, Tokens>;
     case PackedCodes::kBF16:
-      return add_plain_leaf<BF16, Tiles, Tokens>;
+      return add_columns_leaf<PlainColumn<BF16>, Tiles, Tokens>;
     case PackedCodes::kBits2:
       return add_leaf_of_blocks<PackedCodes::kBits2, Tiles, Tokens>(matrix);
     case PackedCodes::kBits3:
@@ -175,6 +175,12 @@ AddLeaf add_leaf_of(const PackedMatrix& matrix) {
       return add_leaf_of_blocks<PackedCodes::kTable4, Tiles, Tokens>(matrix);
     case PackedCodes::kFp8:
       return add_leaf_of_blocks<PackedCodes::kFp8, Tiles, Tokens>(matrix);
+    case PackedCodes::kColumnBits4:
+      return add_columns_leaf<CodedColumn<PackedCodes::kColumnBits4>, Tiles, Tokens>;
+    case PackedCodes::kColumnBits8:
+      return add_columns_leaf<CodedColumn<PackedCodes::kColumnBits8>, Tiles, Tokens>;
+    case PackedCodes::kColumnFp8:
+      return add_columns_leaf<CodedColumn<PackedCodes::kColumnFp8>, Tiles, Tokens>;
   }
   return nullptr;
 }
@@ -237,7 +243,7 @@ struct AnyParts {
 };
 
 // One part of plain elements, whose sums stay in registers.
-template <class Weight, int Tiles, int Tokens>
+template <class Column, int Tiles, int Tokens>
 struct OnePlainPart {
   PartCursor cursor;
 
@@ -245,7 +251,7 @@ struct OnePlainPart {
       : cursor(cursor_of(args.parts[0], tile, tokens.first)) {}
 
   LANES_INLINE void add(int step, F32x16 (&sum)[Tiles][Tokens]) {
-    add_plain<Weight>(cursor, cursor.part->matrix->steps[step], sum);
+    add_by_column<Column>(cursor, cursor.part->matrix->steps[step], sum);
   }
 };
 
@@ -364,11 +370,14 @@ LANES_INLINE void matmul_parts(const MatmulArgs& args, int tile, TokenBlock toke
   if (args.part_count == 1) {
     switch (args.parts[0].matrix->codes) {
       case PackedCodes::kF32:
-        return matmul_block<OnePlainPart<float, Tiles, Tokens>, Tiles, Tokens>(args, tile, tokens);
+        return matmul_block<OnePlainPart<PlainColumn<float>, Tiles, Tokens>, Tiles, Tokens>(
+            args, tile, tokens);
       case PackedCodes::kF16:
-        return matmul_block<OnePlainPart<F16, Tiles, Tokens>, Tiles, Tokens>(args, tile, tokens);
+        return matmul_block<OnePlainPart<PlainColumn<F16>, Tiles, Tokens>, Tiles, Tokens>(
+            args, tile, tokens);
       case PackedCodes::kBF16:
-        return matmul_block<OnePlainPart<BF16, Tiles, Tokens>, Tiles, Tokens>(args, tile, tokens);
+        return matmul_block<OnePlainPart<PlainColumn<BF16>, Tiles, Tokens>, Tiles, Tokens>(
+            args, tile, tokens);
       default:
         break;
     }

@@ -44,12 +44,12 @@ struct NextGroup {
 struct PartCursor {
   const MatmulPart* part;
   GroupPlace group;        // for blocks, of the first tile of this call
-  const std::byte* tiles;  // for plain elements: the first tile of this call
+  const std::byte* tiles;  // by column: the first tile of this call
   const std::byte* input;  // of the first token of this call
   int32_t tokens;          // of this call, for add_leaf
   const std::byte* next;   // for blocks: the group that is read after this one
   bool fetches_own;        // nobody has fetched this group yet
-  int32_t column;          // for plain elements
+  int32_t column;          // by column
   BlockPlace place;        // for blocks
   NextGroup ahead;         // for blocks
   // Adds one leaf of the part to sums[tile][token] of `tiles` tiles.
@@ -93,7 +93,7 @@ LANES_INLINE void share_fetching(PartCursor& cursor, const MatmulArgs& args, int
   const TileGroup group = group_of(matrix.rows, tile);
   cursor.fetches_own = group.first <= args.tile_begin && tokens.index == 0;
   const int next = group.first + group.tiles;
-  if (next >= args.tile_end || is_plain(matrix.codes)) return;
+  if (next >= args.tile_end || is_by_column(matrix.codes)) return;
   const auto lines =
       static_cast<size_t>(group_of(matrix.rows, next).tiles) * matrix.tile_bytes / 64;
   const int before = (tile - group.first) / Tiles, all = (group.tiles + Tiles - 1) / Tiles;
