@@ -35,6 +35,7 @@ struct GpuOptions {
   bool avoids_dot = false;
   uint32_t attention_pages_max = 0;
   uint32_t split_pages_least = 8;
+  bool ends_blocks = true;
   uint32_t shuffle_seed = 0;
   bool omits_barriers = false;
 };
@@ -76,7 +77,8 @@ class Devices {
                                  .omits_barriers = options.omits_barriers},
                                 gpu::PlanOptions{.specialises = options.specialises,
                                                  .attention_pages_max = options.attention_pages_max,
-                                                 .split_pages_least = options.split_pages_least});
+                                                 .split_pages_least = options.split_pages_least,
+                                                 .ends_blocks = options.ends_blocks});
     if (!gpu.ok()) FAIL(gpu.error().message);
     gpu_ = std::move(gpu.value());
   }
@@ -193,6 +195,18 @@ inline std::vector<MatrixId> pack_experts(Device& device, Random& random, int ex
   return ids;
 }
 
+inline std::vector<int32_t> random_choices(Random& random, int tokens, int chosen, int experts) {
+  std::vector<int32_t> all;
+  for (int token = 0; token < tokens; ++token) {
+    std::vector<int32_t> order(static_cast<size_t>(experts));
+    for (int i = 0; i < experts; ++i) order[static_cast<size_t>(i)] = i;
+    std::shuffle(order.begin(), order.end(), random);
+    std::sort(order.begin(), order.begin() + chosen);
+    all.insert(all.end(), order.begin(), order.begin() + chosen);
+  }
+  return all;
+}
+
 // The products of attention's output: of all heads of a token together, or of each. Returns their
 // operation.
 inline Operation multiply_heads(Device& device, Random& random, const Attention& op, int value_dim,
@@ -219,5 +233,28 @@ inline Operation multiply_heads(Device& device, Random& random, const Attention&
                     .output = products.slice,
                     .output_stride = shape.rows};
 }
+
+// Pages of a layer, one after the other in a buffer for the host, each with its keys and then its
+// values.
+struct PagesShape {
+  KvKind kind = KvKind::kF32;
+  int kv_heads = 0;
+  int head_dim = 0;
+  int value_dim = 0;
+
+  size_t page_elements() const {
+    const size_t head = page_head_stride(kind, head_dim);
+    return 2 * static_cast<size_t>(kv_heads) * head / Slice::kElementBytes;
+  }
+  LayerPages at(Slice state) const {
+    return {.kind = kind,
+            .keys = state,
+            .values = {state.buffer, page_elements() / 2},
+            .page_stride = page_elements(),
+            .head_dim = head_dim,
+            .value_dim = value_dim,
+            .kv_heads = kv_heads};
+  }
+};
 
 }  // namespace lockstep::testing

@@ -37,6 +37,13 @@ TEST_CASE("a GPU without dot products of bytes has the same bits") {
   compare_all({.specialises = false, .avoids_dot = true}, 40);
 }
 
+TEST_CASE("products that end with nothing else have the same bits") {
+  Devices devices({.specialises = false, .ends_blocks = false});
+  for (auto* const build : {ended_ffn, ended_experts, ended_heads}) {
+    for (uint32_t seed = 0; seed < 20; ++seed) devices.compare(build, seed);
+  }
+}
+
 TEST_CASE("attention of some pages at a time has the same bits") {
   Devices devices({.specialises = false, .attention_pages_max = 2});
   for (uint32_t seed = 0; seed < 40; ++seed) devices.compare(attention, seed);

@@ -7,6 +7,7 @@
 
 #include "device/gpu_compare.h"
 #include "device/gpu_compressed_operations.h"
+#include "device/gpu_ended_operations.h"
 #include "device/gpu_gated_operations.h"
 #include "device/gpu_recurrent_operations.h"
 #include "device/gpu_sparse_operations.h"
@@ -63,18 +64,6 @@ inline std::vector<Output> head_matmul(Device& device, Random& random) {
       .output = output,
       .output_stride = output_stride});
   return {{output, count}};
-}
-
-inline std::vector<int32_t> random_choices(Random& random, int tokens, int chosen, int experts) {
-  std::vector<int32_t> all;
-  for (int token = 0; token < tokens; ++token) {
-    std::vector<int32_t> order(static_cast<size_t>(experts));
-    for (int i = 0; i < experts; ++i) order[static_cast<size_t>(i)] = i;
-    std::shuffle(order.begin(), order.end(), random);
-    std::sort(order.begin(), order.begin() + chosen);
-    all.insert(all.end(), order.begin(), order.begin() + chosen);
-  }
-  return all;
 }
 
 inline std::vector<Output> experts(Device& device, Random& random) {
@@ -275,29 +264,6 @@ inline std::vector<Output> elementwise(Device& device, Random& random) {
   return {{x, count},      {copied, count}, {spread, spread_count},
           {capped, count}, {taken, count},  {gathered, count}};
 }
-
-// Pages of a layer, one after the other in a buffer for the host, each with its keys and then its
-// values.
-struct PagesShape {
-  KvKind kind = KvKind::kF32;
-  int kv_heads = 0;
-  int head_dim = 0;
-  int value_dim = 0;
-
-  size_t page_elements() const {
-    const size_t head = page_head_stride(kind, head_dim);
-    return 2 * static_cast<size_t>(kv_heads) * head / Slice::kElementBytes;
-  }
-  LayerPages at(Slice state) const {
-    return {.kind = kind,
-            .keys = state,
-            .values = {state.buffer, page_elements() / 2},
-            .page_stride = page_elements(),
-            .head_dim = head_dim,
-            .value_dim = value_dim,
-            .kv_heads = kv_heads};
-  }
-};
 
 // Keys and values of a sequence, then attention of some of its tokens, and products of that.
 inline std::vector<Output> attention(Device& device, Random& random) {
@@ -567,6 +533,10 @@ inline const NamedCase kCases[] = {
     {"compressed attention", compressed_attention},
     {"matched streams", matched_streams},
     {"attention over rows", row_attention},
+    {"ended feed-forward", ended_ffn},
+    {"ended experts", ended_experts},
+    {"ended heads", ended_heads},
+    {"absorb", absorb},
 };
 
 }  // namespace lockstep::testing

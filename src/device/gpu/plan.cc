@@ -64,6 +64,8 @@ std::string_view kernel_name(Kernel kernel) {
       return "heads";
     case Kernel::kLatent:
       return "latent";
+    case Kernel::kAbsorb:
+      return "absorb";
     case Kernel::kProbe:
       return "probe";
     case Kernel::kConvolve:
@@ -98,6 +100,7 @@ void Planner::plan_waiting() {
   for (std::span<const Operation> rest = waiting_; !rest.empty();) {
     after_ = rest.subspan(1);
     size_t planned = plan_heads(rest);
+    if (planned == 0) planned = plan_absorb(rest);
     if (planned == 0) planned = plan_latent(rest);
     if (planned == 0) planned = plan_biased_norm(rest);
     if (planned == 0) planned = plan_biased_route(rest);

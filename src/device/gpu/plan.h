@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "device/gpu/hazards.h"
@@ -34,6 +36,7 @@ enum class Kernel : uint8_t {
   kElementwise,
   kHeads,
   kLatent,
+  kAbsorb,
   kProbe,
   kConvolve,
   kDelta,
@@ -55,15 +58,15 @@ std::string_view kernel_name(Kernel kernel);
 // Among the constants of a kernel: it reads the format from each matrix (matrix.glsl).
 inline constexpr uint32_t kAnyFormat = 255;
 
-// A kernel with its specialization constants 10 to 14.
+// A kernel with its specialization constants 10 to 17.
 struct KernelVariant {
   Kernel kernel{};
-  std::array<uint32_t, 5> constants{};
+  std::array<uint32_t, 8> constants{};
 
   friend bool operator==(const KernelVariant&, const KernelVariant&) = default;
 };
 
-inline constexpr size_t kParamBytesMax = 192;
+inline constexpr size_t kParamBytesMax = 448;
 // A long prompt is multiplied in rounds of at most this many tokens, which bounds scratch memory.
 inline constexpr size_t kTokensOfRound = 256;
 
@@ -90,6 +93,8 @@ struct PlanMatrix {
   size_t bytes = 0;  // of its tiles
 
   bool is_empty() const { return rows == 0 || subtrees == 0; }
+  // No block is shorter than the others.
+  bool has_whole_blocks() const { return blocks * static_cast<int>(kColumnsOfBlock) == columns; }
   size_t tiles() const { return static_cast<size_t>(tile_count(rows)); }
   // Words of one row of input in the form that it takes; 0 if that needs no preparation.
   size_t prepared_words() const;
@@ -120,10 +125,17 @@ class PlanMemory {
   virtual MemoryRange scratch() const = 0;
 };
 
+// At most, of a product that ends with what follows it.
+inline constexpr uint32_t kInvocationsOfEnds = kLanesOfMatmul * kTileRows * 2 * kTilesOfBlock;
+inline constexpr uint32_t kSharedBytesOfEnds = 24 << 10;
+
 struct PlanOptions {
   bool specialises = true;           // pipelines are made for one format each, which is faster
   uint32_t attention_pages_max = 0;  // of a dispatch; 0: any number
   uint32_t split_pages_least = 8;    // from here on a row's pages are shared among workgroups
+  // Products end with what follows them (kEndsActivated, kEndsPrepared), which takes workgroups of
+  // kInvocationsOfEnds with kSharedBytesOfEnds of shared memory.
+  bool ends_blocks = true;
 };
 
 class Planner {
@@ -188,8 +200,17 @@ class Planner {
   size_t round_of(size_t tokens, size_t words) const;
   uint32_t codes_of(const PlanMatrix& m) const;
   uint32_t scales_of(const PlanMatrix& m) const;
+  // What becomes of the sums, and the form of blocks that are made of them.
+  struct Ending {
+    uint32_t end = kEndsStored;
+    uint32_t form = kPlainInput;
+  };
   KernelVariant matmul_variant(std::span<const PlanMatrix* const> matrices, uint32_t parts,
-                               size_t items) const;
+                               size_t items, const Ending& ending) const;
+  KernelVariant matmul_variant(std::span<const PlanMatrix* const> matrices, uint32_t parts,
+                               size_t items) const {
+    return matmul_variant(matrices, parts, items, {});
+  }
   // `weight_bytes`: of all matrices that it reads, if no two items have the same expert.
   void emit_matmul(const KernelVariant& variant, MatmulParams& params, size_t tiles,
                    size_t weight_bytes, std::initializer_list<MemoryRange> reads,
@@ -199,12 +220,43 @@ class Planner {
   // Plan the first of these operations as one dispatch, and return how many; 0: none.
   size_t plan_heads(std::span<const Operation> operations);
   size_t plan_latent(std::span<const Operation> operations);
+  size_t plan_absorb(std::span<const Operation> operations);
   size_t plan_biased_norm(std::span<const Operation> operations);
   size_t plan_biased_route(std::span<const Operation> operations);
 
+  // What latent attention does between its products and attention.
+  struct LatentWork {
+    LatentParams params{};
+    uint32_t kind = 0;
+    size_t tokens = 0;
+    MemoryRange queries, absorbed, latent;
+    std::array<MemoryRange, 4> others;  // that are read
+    MemoryRange state;
+    size_t taken = 0;  // operations
+  };
+  std::optional<LatentWork> read_latent(std::span<const Operation> operations) const;
+  void emit_absorb(const KernelVariant& variant, const MatmulParams& product,
+                   const LatentWork& work, size_t weight_bytes, const MemoryRange& input,
+                   const MemoryRange& output);
+
   void plan(const Embed& op);
   void plan(const Matmul& op);
+  // In plan_gated.cc.
   void plan(const GatedUp& op);
+  void plan_gated_apart(const GatedUp& op);
+  // `user`: of the result, or none.
+  bool ends_activated(const PlanMatrix& gate, const PlanMatrix& up, const PlanMatrix* user) const;
+  // Rows that products end with.
+  struct EndedRows {
+    MemoryRange output;
+    size_t columns = 0;  // 0: none
+    PreparedRows prepared;
+
+    MemoryRange outputs(size_t first, size_t count) const;
+    MemoryRange blocks(size_t first, size_t count) const;
+    ProductEnd end(size_t first, Activation activation, float limit) const;
+  };
+  EndedRows ended_rows(Slice output, size_t rows, size_t columns);
   void plan(const Activate& op);
   void plan_products(const Matmul& op, size_t begin, size_t count);
   void plan(const CopyRows& op);
@@ -221,6 +273,9 @@ class Planner {
   void plan(const Rope& op);
   void plan(const RotatePairs& op);
   void plan(const HeadMatmul& op);
+  bool ends_prepared(const HeadMatmul& op, const PlanMatrix* user) const;
+  // `latent`: what the same dispatch does besides; or null.
+  void plan_head_products(const HeadMatmul& op, const LatentWork* latent);
   void plan(const StoreKv& op);
   void plan(const Attention& op);
   // A row attends to these before its positions.
@@ -260,8 +315,16 @@ class Planner {
   void plan(const Route& op);
   // `score_bias`: is added to the scores; or none.
   void plan_route(const Route& op, const MemoryRange& score_bias);
+  // In plan_gated.cc.
   void plan(const ExpertsUp& op);
-  void plan_experts_up(const ExpertsUp& op, size_t begin, size_t count);
+  bool joins_shared(const ExpertsUp& op) const;
+  struct ExpertsEnd {
+    EndedRows experts, shared;
+  };
+  void plan_ended_experts(const ExpertsUp& op, const ExpertsEnd& to, size_t begin, size_t count);
+  // Of the gates and of the ups.
+  std::pair<MemoryRange, MemoryRange> expert_biases(const ExpertsUp& op) const;
+  void plan_experts_apart(const ExpertsUp& op, size_t begin, size_t count);
   void plan(const ExpertsDown& op);
   void plan_experts_down(const ExpertsDown& op, size_t begin, size_t count);
   void plan(const AddExpertBias& op);

@@ -170,10 +170,7 @@ Planner::PreparedRows Planner::room_for_heads(const PlanMatrix* user, const Memo
   if (user == nullptr) return {};
   const auto tokens = static_cast<size_t>(op.tokens), heads = static_cast<size_t>(op.heads);
   const auto columns = static_cast<size_t>(op.pages.value_dim);
-  const auto blocks = static_cast<size_t>(user->blocks);
-  const bool fits = columns % kColumnsOfBlock == 0 &&
-                    blocks * kColumnsOfBlock == static_cast<size_t>(user->columns);
-  if (!fits) return {};
+  if (columns % kColumnsOfBlock != 0 || !user->has_whole_blocks()) return {};
   if (static_cast<size_t>(user->columns) == columns) {
     return room_for(user, output, tokens * heads, columns, columns);
   }

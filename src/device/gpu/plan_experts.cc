@@ -7,19 +7,20 @@
 
 namespace lockstep::gpu {
 
-void Planner::plan(const ExpertsUp& op) {
-  const PlanMatrix& gate = memory_.matrix(op.matrices->gate[0]);
-  const auto tokens = static_cast<size_t>(op.tokens);
-  if (op.has_shared) plan(op.shared);
-  if (gate.is_empty() || tokens == 0) return;  // a rank without a share of the experts
-  const PlanMatrix& up = memory_.matrix(op.matrices->up[0]);
-  const size_t round = round_of(tokens, gate.prepared_words() + up.prepared_words());
-  for (size_t begin = 0; begin < tokens; begin += round) {
-    plan_experts_up(op, begin, std::min(round, tokens - begin));
-  }
+// Of all experts; or none.
+std::pair<MemoryRange, MemoryRange> Planner::expert_biases(const ExpertsUp& op) const {
+  if (!op.has_bias) return {};
+  const auto rows = static_cast<size_t>(memory_.matrix(op.matrices->gate[0]).rows);
+  const auto bias_of = [&](Slice biases) {
+    MemoryRange range = memory_.place(biases, op.matrices->gate.size() * rows);
+    range.is_partial = true;  // those of the chosen experts
+    return range;
+  };
+  return {bias_of(op.gate_bias), bias_of(op.up_bias)};
 }
 
-void Planner::plan_experts_up(const ExpertsUp& op, size_t begin, size_t count) {
+// A dispatch for the products of some tokens, and one for the activation.
+void Planner::plan_experts_apart(const ExpertsUp& op, size_t begin, size_t count) {
   const PlanMatrix& gate = memory_.matrix(op.matrices->gate[0]);
   const PlanMatrix& up = memory_.matrix(op.matrices->up[0]);
   const auto chosen_count = static_cast<size_t>(op.chosen_count);
@@ -55,13 +56,7 @@ void Planner::plan_experts_up(const ExpertsUp& op, size_t begin, size_t count) {
   const std::array matrices{&gate, &up};
   emit_matmul(matmul_variant(matrices, kOneExpert, items), params, 2 * gate.tiles(),
               items * (gate.bytes + up.bytes), {of_gate.range, of_up.range, chosen}, {gates, ups});
-  const size_t experts = op.matrices->gate.size();
-  const auto bias_of = [&](Slice biases) {
-    MemoryRange range = op.has_bias ? memory_.place(biases, experts * rows) : MemoryRange{};
-    range.is_partial = true;  // those of the chosen experts
-    return range;
-  };
-  const MemoryRange gate_bias = bias_of(op.gate_bias), up_bias = bias_of(op.up_bias);
+  const auto [gate_bias, up_bias] = expert_biases(op);
   activate({.gate = gates.begin,
             .up = ups.begin,
             .outputs = output.begin,

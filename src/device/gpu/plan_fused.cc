@@ -155,13 +155,14 @@ size_t Planner::plan_heads(std::span<const Operation> operations) {
 
 // The rotation of the queries, then norm, rotation and store of the latent, which is the one head
 // of keys and values.
-size_t Planner::plan_latent(std::span<const Operation> operations) {
+std::optional<Planner::LatentWork> Planner::read_latent(
+    std::span<const Operation> operations) const {
   Reader reader(operations);
   const auto* query = reader.take<RotatePairs>();
   const auto* norm = query == nullptr ? nullptr : reader.take<RmsNorm>();
   const auto* end = norm == nullptr ? nullptr : reader.take<RotatePairs>();
   const auto* store = end == nullptr ? nullptr : reader.take<StoreKv>();
-  if (store == nullptr || query->tokens == 0 || query->heads == 0) return 0;
+  if (store == nullptr || query->tokens == 0 || query->heads == 0) return std::nullopt;
   const LayerPages& pages = store->pages;
   const bool is_latent =
       norm->x == norm->y && norm->x == end->x && end->x == end->y && store->keys == norm->x &&
@@ -174,7 +175,7 @@ size_t Planner::plan_latent(std::span<const Operation> operations) {
   const bool has_tokens = norm->tokens == query->tokens && end->tokens == query->tokens &&
                           store->tokens == query->tokens;
   const bool fits = static_cast<uint32_t>(pages.head_dim) <= kHeadDimMax;
-  if (!is_latent || !has_tokens || !fits) return 0;
+  if (!is_latent || !has_tokens || !fits) return std::nullopt;
   const auto tokens = static_cast<size_t>(query->tokens);
   const size_t rows = tokens * static_cast<size_t>(query->heads);
   const auto half = static_cast<size_t>(query->dims / 2);
@@ -185,26 +186,82 @@ size_t Planner::plan_latent(std::span<const Operation> operations) {
   const MemoryRange table = memory_.place(query->table, tokens * 2 * half);
   const MemoryRange page = memory_.place(store->page, tokens);
   const MemoryRange slot = memory_.place(store->slot, tokens);
-  emit({Kernel::kLatent, {static_cast<uint32_t>(pages.kind)}},
-       static_cast<size_t>(query->heads) + 1, tokens,
-       LatentParams{.pages = pages_info(pages),
-                    .query = x.begin,
-                    .absorbed = y.begin,
-                    .latent = latent.begin,
-                    .weight = weight.begin,
-                    .table = table.begin,
-                    .page = page.begin,
-                    .slot = slot.begin,
-                    .heads = static_cast<uint32_t>(query->heads),
-                    .x_stride = static_cast<uint32_t>(query->x_stride),
-                    .x_offset = static_cast<uint32_t>(query->x_offset),
-                    .y_stride = static_cast<uint32_t>(query->y_stride),
-                    .y_offset = static_cast<uint32_t>(query->y_offset),
-                    .half_dims = static_cast<uint32_t>(half),
-                    .columns = static_cast<uint32_t>(norm->columns),
-                    .epsilon = norm->epsilon},
-       {x, y, latent, weight, table, page, slot}, {y, latent, state_of(pages)});
-  return reader.taken();
+  const LatentParams params{.pages = pages_info(pages),
+                            .query = x.begin,
+                            .absorbed = y.begin,
+                            .latent = latent.begin,
+                            .weight = weight.begin,
+                            .table = table.begin,
+                            .page = page.begin,
+                            .slot = slot.begin,
+                            .heads = static_cast<uint32_t>(query->heads),
+                            .x_stride = static_cast<uint32_t>(query->x_stride),
+                            .x_offset = static_cast<uint32_t>(query->x_offset),
+                            .y_stride = static_cast<uint32_t>(query->y_stride),
+                            .y_offset = static_cast<uint32_t>(query->y_offset),
+                            .half_dims = static_cast<uint32_t>(half),
+                            .columns = static_cast<uint32_t>(norm->columns),
+                            .epsilon = norm->epsilon};
+  return LatentWork{.params = params,
+                    .kind = static_cast<uint32_t>(pages.kind),
+                    .tokens = tokens,
+                    .queries = x,
+                    .absorbed = y,
+                    .latent = latent,
+                    .others = {weight, table, page, slot},
+                    .state = state_of(pages),
+                    .taken = reader.taken()};
+}
+
+size_t Planner::plan_latent(std::span<const Operation> operations) {
+  const std::optional<LatentWork> work = read_latent(operations);
+  if (!work) return 0;
+  const auto& [weight, table, page, slot] = work->others;
+  emit({Kernel::kLatent, {work->kind}}, size_t{work->params.heads} + 1, work->tokens, work->params,
+       {work->queries, work->absorbed, work->latent, weight, table, page, slot},
+       {work->absorbed, work->latent, work->state});
+  return work->taken;
+}
+
+// The product that absorbs the queries, and the same.
+size_t Planner::plan_absorb(std::span<const Operation> operations) {
+  Reader reader(operations);
+  const auto* product = reader.take<HeadMatmul>();
+  if (product == nullptr || product->matrices->empty()) return 0;
+  const std::optional<LatentWork> work = read_latent(operations.subspan(1));
+  if (!work || static_cast<size_t>(product->tokens) != work->tokens) return 0;
+  const PlanMatrix& first = memory_.matrix(product->matrices->front());
+  const size_t words = product->matrices->size() * first.prepared_words();
+  // The rotated ends go next to the results, and nothing that the product reads changes.
+  const bool is_one =
+      product->matrices->size() == work->params.heads &&
+      round_of(work->tokens, words) == work->tokens &&
+      memory_.place(product->output, 1).begin == work->absorbed.begin &&
+      static_cast<uint32_t>(product->output_stride) == work->params.y_stride &&
+      static_cast<uint32_t>(first.rows) <= work->params.y_offset && first.subtrees == 1 &&
+      memory_.place(product->input, 1).begin == work->queries.begin &&
+      !work->queries.overlaps(work->absorbed) && !work->queries.overlaps(work->latent);
+  if (!is_one) return 0;
+  plan_head_products(*product, &*work);
+  return 1 + work->taken;
+}
+
+// `variant`: of the product. The rest takes further workgroups of the same dispatch.
+void Planner::emit_absorb(const KernelVariant& variant, const MatmulParams& product,
+                          const LatentWork& work, size_t weight_bytes, const MemoryRange& input,
+                          const MemoryRange& output) {
+  const bool shares_terms = variant.constants[3] == 1;
+  const size_t y = shares_terms ? product.items : groups_of(product.items, kItemsOfGroup);
+  const size_t others = groups_of((size_t{work.params.heads} + 1) * work.tokens, y);
+  KernelVariant absorb{Kernel::kAbsorb, variant.constants};
+  absorb.constants[5] = work.kind;
+  absorb.constants[6] = absorb.constants[7] = 0;
+  const auto& [weight, table, page, slot] = work.others;
+  emit(absorb, product.products[0].tile_end + others, y,
+       AbsorbParams{.matmul = product, .latent = work.params},
+       {input, work.queries, work.latent, weight, table, page, slot},
+       {output, work.latent, work.state});
+  dispatches_.back().bytes += weight_bytes;
 }
 
 // Add, AddBias and RmsNorm of one sum: after an exchange whose product has a bias.

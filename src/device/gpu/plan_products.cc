@@ -52,15 +52,19 @@ size_t Planner::round_of(size_t tokens, size_t words) const {
 
 // Matrices of one variant have one format, or its kernel reads that from each.
 KernelVariant Planner::matmul_variant(std::span<const PlanMatrix* const> matrices, uint32_t parts,
-                                      size_t items) const {
+                                      size_t items, const Ending& ending) const {
   const PlanMatrix& first = *matrices.front();
   const bool is_one = std::all_of(matrices.begin(), matrices.end(), [&](const PlanMatrix* m) {
     return m->codes == first.codes && m->scales == first.scales && m->input == first.input;
   });
   const bool specialises = is_one && options_.specialises;
+  const uint32_t tiles = ending.end == kEndsStored     ? 1
+                         : ending.end == kEndsPrepared ? kTilesOfBlock
+                                                       : 2 * kTilesOfBlock;
   return {Kernel::kMatmul,
           {specialises ? codes_of(first) : kAnyFormat, specialises ? scales_of(first) : kAnyFormat,
-           parts, items < kItemsAloneLeast ? 1u : 0u, specialises ? first.input : kAnyFormat}};
+           parts, items < kItemsAloneLeast ? 1u : 0u, specialises ? first.input : kAnyFormat,
+           ending.end, ending.form, kLanesOfMatmul * kTileRows * tiles}};
 }
 
 void Planner::emit_matmul(const KernelVariant& variant, MatmulParams& params, size_t tiles,
@@ -127,28 +131,6 @@ void Planner::plan_products(const Matmul& op, size_t begin, size_t count) {
               {outputs[0], outputs[1], outputs[2]});
 }
 
-void Planner::plan(const GatedUp& op) {
-  const PlanMatrix &gate = memory_.matrix(op.gate), &up = memory_.matrix(op.up);
-  if (gate.is_empty() || op.tokens == 0) return;
-  LOCKSTEP_CHECK(gate.rows == up.rows && gate.columns == up.columns);
-  plan(Matmul{.input = op.input,
-              .tokens = op.tokens,
-              .products = {{op.gate, op.output}, {op.up, op.scratch}},
-              .count = 2});
-  const MemoryRange gates =
-      rows_at(op.output, 0, static_cast<size_t>(op.tokens), static_cast<size_t>(gate.rows));
-  const MemoryRange ups = memory_.place(op.scratch, gates.bytes / 4);
-  activate({.gate = gates.begin,
-            .up = ups.begin,
-            .outputs = gates.begin,
-            .rows = static_cast<uint32_t>(op.tokens),
-            .columns = static_cast<uint32_t>(gate.rows),
-            .up_stride = static_cast<uint32_t>(gate.rows),
-            .activation = static_cast<uint32_t>(op.activation),
-            .limit = op.limit},
-           {gates, ups}, gates, user_of(op.output));
-}
-
 void Planner::plan(const Activate& op) {
   if (op.tokens == 0 || op.columns == 0) return;
   const auto tokens = static_cast<size_t>(op.tokens), columns = static_cast<size_t>(op.columns);
@@ -180,15 +162,34 @@ void Planner::activate(ActivateParams params, std::initializer_list<MemoryRange>
 }
 
 void Planner::plan(const HeadMatmul& op) {
+  plan_head_products(op, nullptr);
+}
+
+// Whether the result of each head is whole blocks of the rows that are multiplied next.
+bool Planner::ends_prepared(const HeadMatmul& op, const PlanMatrix* user) const {
+  const PlanMatrix& first = memory_.matrix(op.matrices->front());
+  const int heads = static_cast<int>(op.matrices->size());
+  return options_.ends_blocks && user != nullptr && first.subtrees == 1 &&
+         first.rows % static_cast<int>(kColumnsOfBlock) == 0 && op.output_stride == first.rows &&
+         user->columns == heads * first.rows && user->has_whole_blocks();
+}
+
+void Planner::plan_head_products(const HeadMatmul& op, const LatentWork* latent) {
   const size_t heads = op.matrices->size(), tokens = static_cast<size_t>(op.tokens);
   if (heads == 0 || tokens == 0) return;
   const PlanMatrix& first = memory_.matrix(op.matrices->front());
   LOCKSTEP_CHECK(first.columns <= op.input_stride && first.rows <= op.output_stride);
+  const auto stride = static_cast<size_t>(op.output_stride);
   const size_t round = round_of(tokens, heads * first.prepared_words());
-  const MemoryRange output =
-      rows_at(op.output, 0, tokens * heads, static_cast<size_t>(op.output_stride));
+  const MemoryRange output = rows_at(op.output, 0, tokens * heads, stride);
+  const PlanMatrix* user = user_of(op.output);
+  PreparedRows prepared;
+  if (latent == nullptr && ends_prepared(op, user)) {
+    prepared = room_for(user, output, tokens, heads * stride, heads * stride);
+  }
+  const bool is_ended = prepared.form != kPlainInput;
   for (size_t begin = 0; begin < tokens; begin += round) {
-    const size_t items = std::min(round, tokens - begin) * heads;
+    const size_t count = std::min(round, tokens - begin), items = count * heads;
     size_t scratch_used = 0;
     // Tokens and heads both count as rows.
     const Prepared input =
@@ -196,17 +197,33 @@ void Planner::plan(const HeadMatmul& op) {
                 scratch_used);
     MatmulParams params{.items = static_cast<uint32_t>(items),
                         .slots = static_cast<uint32_t>(heads)};
-    const auto stride = static_cast<uint32_t>(op.output_stride);
+    const size_t groups = is_ended ? static_cast<size_t>(first.rows) / kColumnsOfBlock
+                                   : static_cast<size_t>(first.tiles());
     params.products[0] = {.matrix = memory_.table(*op.matrices),
                           .x = input.x,
                           .outputs = output.begin + begin * heads * stride * 4,
                           .x_stride = input.stride,
-                          .tile_end = static_cast<uint32_t>(first.tiles()),
-                          .item_stride = stride};
+                          .tile_end = static_cast<uint32_t>(groups),
+                          .item_stride = static_cast<uint32_t>(stride)};
+    MemoryRange blocks;
+    if (is_ended) {
+      const size_t row_bytes = size_t{prepared.prepared.stride} * 4;
+      blocks = {prepared.prepared.x + begin * row_bytes, count * row_bytes};
+      params.ends[0] = {.outputs = params.products[0].outputs,
+                        .blocks = blocks.begin,
+                        .columns = static_cast<uint32_t>(stride)};
+    }
     const std::array matrices{&first};
-    emit_matmul(matmul_variant(matrices, kOneHead, items), params, first.tiles(),
-                heads * first.bytes, {input.range}, {output});
+    const KernelVariant variant = matmul_variant(
+        matrices, kOneHead, items, {is_ended ? kEndsPrepared : kEndsStored, prepared.form});
+    const size_t bytes = heads * first.bytes;
+    if (latent == nullptr) {
+      emit_matmul(variant, params, groups, bytes, {input.range}, {output, blocks});
+    } else {
+      emit_absorb(variant, params, *latent, bytes, input.range, output);
+    }
   }
+  keep(prepared);
 }
 
 }  // namespace lockstep::gpu

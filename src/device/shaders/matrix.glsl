@@ -205,7 +205,7 @@ float weight_at(uint codes, uvec2 first, uint column, uint row) {
     const float value = codes == kColumnFp8 ? exact_mul(of_fp8(code), 256.0) : float(code);
     return exact_fma(of_bits(words.at[at]), value, of_bits(words.at[at + 1u]));
   }
-  const uint bits = (row & 1u) == 0u ? words.at[at] & 0xffffu : words.at[at] >> 16;
+  const uint word = words.at[at], bits = (row & 1u) == 0u ? word & 0xffffu : word >> 16;
   return codes == kF16 ? of_half(bits) : of_bf16(bits);
 }
 // Where a coded column begins; the row's element of a plain one, or the word that has it.

@@ -1,6 +1,9 @@
 // Pages of keys and values: KvKind and PageArgs in kernels/kernels.h.
 const uint kKvF32 = 0u, kKvBF16 = 1u, kKvF16 = 2u, kKvQ8 = 3u;
-layout(constant_id = 10) const uint kKind = kKvF32;
+#ifndef KIND_CONSTANT
+#define KIND_CONSTANT 10
+#endif
+layout(constant_id = KIND_CONSTANT) const uint kKind = kKvF32;
 
 const uint kKvMostBits = 0x7b800000u;  // 2^120
 

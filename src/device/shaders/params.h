@@ -29,7 +29,8 @@ LOCKSTEP_CONSTANT uint32_t kWordsOfBlock8 = 12u;
 LOCKSTEP_CONSTANT uint32_t kWordsOfBlockF = 36u;
 // Invocations of a workgroup.
 LOCKSTEP_CONSTANT uint32_t kGroupSize = 64u;
-LOCKSTEP_CONSTANT uint32_t kMatmulGroupSize = 128u;
+// Those of a row of a product.
+LOCKSTEP_CONSTANT uint32_t kLanesOfMatmul = 8u;
 // Blocks of a workgroup of `activate`, if it makes blocks.
 LOCKSTEP_CONSTANT uint32_t kBlocksOfActivate = 16u;
 // Items (tokens) of a workgroup that multiplies without sharing terms.
@@ -105,19 +106,42 @@ LOCKSTEP_CONSTANT uint32_t kOneExpert = 1u;   // table[chosen[item]]; row: item 
 LOCKSTEP_CONSTANT uint32_t kOneHead = 2u;     // table[item % slots]; row: the item
 LOCKSTEP_CONSTANT uint32_t kAllExperts = 3u;  // table[chosen[item * slots + i]] for each slot, then
                                               // `shared_matrix`; row: item * slots + i
+// The first two products as kOneExpert, the other two as kOneMatrix with an item for each token.
+LOCKSTEP_CONSTANT uint32_t kExpertsAndShared = 4u;
+
+// What becomes of a product's sums. If not kEndsStored, a workgroup has all rows of a block of the
+// result: two tiles, or two of a gate and two of its up.
+LOCKSTEP_CONSTANT uint32_t kEndsStored = 0u;
+LOCKSTEP_CONSTANT uint32_t kEndsPrepared = 1u;   // the result is also made into blocks
+LOCKSTEP_CONSTANT uint32_t kEndsActivated = 2u;  // products 0 and 1, and 2 and 3, are a gate and an
+                                                 // up; only what activation joins them to is stored
+LOCKSTEP_CONSTANT uint32_t kTilesOfBlock = 2u;
 
 struct Product {
   Address matrix;  // or the table of the addresses of several
   Address x;
   Address outputs;
   uint32_t x_stride;  // words from one row of the input to the next
-  uint32_t tile_end;  // tiles of this product and of those before it
+  uint32_t tile_end;  // tiles, or blocks of the result, of this product and of those before it
   uint32_t item_stride;
   uint32_t subtree_stride;
 };
 
+// Of one product or of a gate and an up.
+struct ProductEnd {
+  Address outputs;    // (items, columns)
+  Address gate_bias;  // of the chosen experts, or none
+  Address up_bias;
+  Address weights;  // of the chosen experts, or none
+  Address blocks;   // the result as blocks, in the form that the kernel says
+  uint32_t columns;
+  uint32_t activation;
+  float limit;
+};
+
 struct MatmulParams {
-  Product products[3];
+  Product products[4];
+  ProductEnd ends[2];
   Address chosen;
   Address shared_matrix;
   Address shared_x;
@@ -263,6 +287,12 @@ struct LatentParams {
   uint32_t half_dims;
   uint32_t columns;  // of the latent that are normed; those that are rotated follow
   float epsilon;
+};
+
+// The product of each head, and what latent attention does besides.
+struct AbsorbParams {
+  MatmulParams matmul;
+  LatentParams latent;
 };
 
 struct AttentionParams {

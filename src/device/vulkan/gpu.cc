@@ -51,7 +51,9 @@ GpuInfo info_of(const VulkanApi& api, VkPhysicalDevice physical) {
           .is_software = type == VK_PHYSICAL_DEVICE_TYPE_CPU,
           .has_own_memory = type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,
           .memory_bytes = heap.bytes,
-          .free_bytes = heap.free_bytes};
+          .free_bytes = heap.free_bytes,
+          .invocations = properties.properties.limits.maxComputeWorkGroupInvocations,
+          .shared_bytes = properties.properties.limits.maxComputeSharedMemorySize};
 }
 
 std::optional<uint32_t> compute_family(const VulkanApi& api, VkPhysicalDevice physical) {

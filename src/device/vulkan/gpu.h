@@ -28,6 +28,9 @@ struct GpuInfo {
   bool has_own_memory = false;  // apart from the machine's: a card
   uint64_t memory_bytes = 0;    // its largest heap
   uint64_t free_bytes = 0;      // of that heap, if the driver says so; else all of it
+  // Of a workgroup, at most.
+  uint32_t invocations = 0;
+  uint32_t shared_bytes = 0;
 };
 
 // The refusal of a GPU: it computes other bits than processors do, `where`.

@@ -7,6 +7,8 @@ namespace {
 
 // Each header has one array: kActivate and, with float64, kActivate64; kMatmulDot multiplies bytes
 // by integer dot products.
+#include <spirv/kAbsorb.h>
+#include <spirv/kAbsorb64.h>
 #include <spirv/kActivate.h>
 #include <spirv/kActivate64.h>
 #include <spirv/kAttention.h>
@@ -95,6 +97,7 @@ std::span<const uint32_t> kernel_code(Kernel kernel, const KernelFeatures& has) 
     LOCKSTEP_KERNEL(kElementwise);
     LOCKSTEP_KERNEL(kHeads);
     LOCKSTEP_KERNEL(kLatent);
+    LOCKSTEP_KERNEL(kAbsorb);
     LOCKSTEP_KERNEL(kProbe);
     LOCKSTEP_KERNEL(kConvolve);
     LOCKSTEP_KERNEL(kDelta);

@@ -30,8 +30,8 @@ class Specialization {
   const VkSpecializationInfo& info() const { return info_; }
 
  private:
-  static constexpr uint32_t kCount = 7;
-  static constexpr std::array<uint32_t, kCount> kIds{0, 1, 10, 11, 12, 13, 14};
+  static constexpr uint32_t kCount = 10;
+  static constexpr std::array<uint32_t, kCount> kIds{0, 1, 10, 11, 12, 13, 14, 15, 16, 17};
 
   std::array<uint32_t, kCount> values_{};
   std::array<VkSpecializationMapEntry, kCount> entries_{};

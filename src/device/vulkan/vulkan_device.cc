@@ -45,6 +45,8 @@ Result<std::unique_ptr<VulkanDevice>> VulkanDevice::make(const DeviceOptions& op
   if (gpu->info().is_software && plan.attention_pages_max == 0) {
     plan.attention_pages_max = kPagesOfSoftware;
   }
+  plan.ends_blocks &= gpu->info().invocations >= kInvocationsOfEnds &&
+                      gpu->info().shared_bytes >= kSharedBytesOfEnds;
   std::unique_ptr<VulkanDevice> device(new VulkanDevice(options, std::move(gpu), plan));
   device->staging_ = TRY(device->take(device->host_slabs_, kStagingBytes));
   return device;
