@@ -200,7 +200,7 @@ class Planner {
   size_t round_of(size_t tokens, size_t words) const;
   uint32_t codes_of(const PlanMatrix& m) const;
   uint32_t scales_of(const PlanMatrix& m) const;
-  // What becomes of the sums, and the form of blocks that are made of them.
+  // The fate of the sums, and the form of blocks that are made of them.
   struct Ending {
     uint32_t end = kEndsStored;
     uint32_t form = kPlainInput;
@@ -224,7 +224,7 @@ class Planner {
   size_t plan_biased_norm(std::span<const Operation> operations);
   size_t plan_biased_route(std::span<const Operation> operations);
 
-  // What latent attention does between its products and attention.
+  // The work of latent attention between its products and attention.
   struct LatentWork {
     LatentParams params{};
     uint32_t kind = 0;
@@ -322,7 +322,7 @@ class Planner {
     EndedRows experts, shared;
   };
   void plan_ended_experts(const ExpertsUp& op, const ExpertsEnd& to, size_t begin, size_t count);
-  // Of the gates and of the ups.
+  // The gates' and the ups'.
   std::pair<MemoryRange, MemoryRange> expert_biases(const ExpertsUp& op) const;
   void plan_experts_apart(const ExpertsUp& op, size_t begin, size_t count);
   void plan(const ExpertsDown& op);

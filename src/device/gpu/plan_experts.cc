@@ -7,7 +7,7 @@
 
 namespace lockstep::gpu {
 
-// Of all experts; or none.
+// Those of all experts; or none.
 std::pair<MemoryRange, MemoryRange> Planner::expert_biases(const ExpertsUp& op) const {
   if (!op.has_bias) return {};
   const auto rows = static_cast<size_t>(memory_.matrix(op.matrices->gate[0]).rows);

@@ -109,7 +109,7 @@ LOCKSTEP_CONSTANT uint32_t kAllExperts = 3u;  // table[chosen[item * slots + i]]
 // The first two products as kOneExpert, the other two as kOneMatrix with an item for each token.
 LOCKSTEP_CONSTANT uint32_t kExpertsAndShared = 4u;
 
-// What becomes of a product's sums. If not kEndsStored, a workgroup has all rows of a block of the
+// The fate of a product's sums. If not kEndsStored, a workgroup has all rows of a block of the
 // result: two tiles, or two of a gate and two of its up.
 LOCKSTEP_CONSTANT uint32_t kEndsStored = 0u;
 LOCKSTEP_CONSTANT uint32_t kEndsPrepared = 1u;   // the result is also made into blocks
@@ -127,7 +127,7 @@ struct Product {
   uint32_t subtree_stride;
 };
 
-// Of one product or of a gate and an up.
+// The end of one product or of a gate and an up.
 struct ProductEnd {
   Address outputs;    // (items, columns)
   Address gate_bias;  // of the chosen experts, or none

@@ -28,7 +28,7 @@ struct GpuInfo {
   bool has_own_memory = false;  // apart from the machine's: a card
   uint64_t memory_bytes = 0;    // its largest heap
   uint64_t free_bytes = 0;      // of that heap, if the driver says so; else all of it
-  // Of a workgroup, at most.
+  // A workgroup has at most this.
   uint32_t invocations = 0;
   uint32_t shared_bytes = 0;
 };
