@@ -47,6 +47,7 @@ constexpr GgufCase kCases[] = {
      .architecture = "glm-dsa",
      .splits_latent = true,
      .lacks_indexer_types = true},
+    {.name = "deepseekv4-bf16", .architecture = "deepseek4"},
     {.name = "kimilinear-bf16", .architecture = "kimi-linear"},
     {.name = "kimilinear-bf16", .architecture = "kimi-linear", .splits_latent = true},
     {.name = "mtp-qwen35-bf16", .architecture = "qwen35", .has_draft = true},

@@ -123,6 +123,52 @@ GgufWriter gemma4_e4b(const std::vector<float>& divisors, const std::vector<uint
   return writer;
 }
 
+// DeepSeek V4 Flash, with these limits of the experts' activations.
+GgufWriter deepseek4_flash(uint32_t blocks, const std::vector<float>& limits) {
+  GgufWriter writer = writer_of("deepseek4", {{"block_count", blocks},
+                                              {"nextn_predict_layers", 1},
+                                              {"context_length", 1048576},
+                                              {"embedding_length", 4096},
+                                              {"attention.head_count", 64},
+                                              {"attention.head_count_kv", 1},
+                                              {"attention.key_length", 512},
+                                              {"attention.value_length", 512},
+                                              {"attention.q_lora_rank", 1024},
+                                              {"attention.output_lora_rank", 1024},
+                                              {"attention.output_group_count", 8},
+                                              {"attention.sliding_window", 128},
+                                              {"attention.indexer.head_count", 64},
+                                              {"attention.indexer.key_length", 128},
+                                              {"attention.indexer.top_k", 512},
+                                              {"rope.dimension_count", 64},
+                                              {"rope.scaling.original_context_length", 65536},
+                                              {"hash_layer_count", 3},
+                                              {"hyper_connection.count", 4},
+                                              {"hyper_connection.sinkhorn_iterations", 20},
+                                              {"expert_count", 256},
+                                              {"expert_used_count", 6},
+                                              {"expert_shared_count", 1},
+                                              {"expert_feed_forward_length", 2048},
+                                              {"expert_gating_func", 4}});
+  writer.boolean("deepseek4.expert_weights_norm", true);
+  writer.string("deepseek4.rope.scaling.type", "yarn");
+  writer.number("deepseek4.rope.scaling.factor", 16).number("deepseek4.rope.freq_base", 1e4f);
+  writer.number("deepseek4.expert_weights_scale", 1.5f);
+  writer.number("deepseek4.attention.compress_rope_freq_base", 160000);
+  writer.number("deepseek4.hyper_connection.epsilon", 1e-6f);
+  std::vector<uint32_t> pools{0, 0};
+  while (pools.size() < 43) pools.push_back(pools.size() % 2 == 0 ? 4 : 128);
+  pools.push_back(0);
+  writer.array("deepseek4.attention.compress_ratios", GgufWriter::kUint32, pools.size(),
+               array_of(pools));
+  std::string bytes;
+  for (const float limit : limits) bytes += GgufWriter::raw(limit);
+  writer.array("deepseek4.swiglu_clamp_exp", GgufWriter::kFloat32, limits.size(), bytes);
+  writer.tensor("token_embd.weight", {4096, 129280}, kAbsentType, 0);
+  writer.tensor("output.weight", {4096, 129280}, kAbsentType, 0);
+  return writer;
+}
+
 std::vector<float> divisors_of(size_t turning) {
   std::vector<float> divisors(256, 1e30f);
   for (size_t pair = 0; pair < turning; ++pair) divisors[pair] = 1;
@@ -163,6 +209,34 @@ TEST_CASE("the values of Qwen 3.5 27B give its published configuration") {
   CHECK(refusal_of(qwen35(values)) == "48 value heads cannot share 6145 columns");
   values[13].first = "ssm.other";
   CHECK(refusal_of(qwen35(values)) == "the GGUF value qwen35.ssm.inner_size is missing");
+}
+
+TEST_CASE("the values of DeepSeek V4 Flash give its published configuration") {
+  const ModelConfig expected = published("deepseek-v4-flash");
+  const auto config = config_of(deepseek4_flash(43, std::vector<float>(43, 10)));
+  REQUIRE_MESSAGE(config.ok(), config.error().message);
+  check_equal(config.value(), expected);
+  CHECK(config.value().predicting_layers == 0);  // which the file counts and has not
+  CHECK(config.value().pools == expected.pools);
+  CHECK(config.value().indexer.chosen == expected.indexer.chosen);
+  CHECK(config.value().compressed->groups == expected.compressed->groups);
+  CHECK(config.value().compressed->group_rank == expected.compressed->group_rank);
+  CHECK(config.value().layer(2).has_given_experts);
+  CHECK_FALSE(config.value().layer(3).has_given_experts);
+  CHECK(config.value().layer(42).pool == 4);
+
+  // Its draft layer is not used, as it lacks a part.
+  GgufWriter with_draft = deepseek4_flash(44, std::vector<float>(44, 10));
+  with_draft.tensor("blk.43.nextn.eh_proj.weight", {8192, 4096}, kAbsentType, 0);
+  const auto drafting = config_of(with_draft);
+  REQUIRE_MESSAGE(drafting.ok(), drafting.error().message);
+  CHECK(drafting.value().layers == 43);
+  CHECK(drafting.value().predicting_layers == 0);
+
+  CHECK(refusal_of(deepseek4_flash(43, {10, 10, 7})) ==
+        "the GGUF value deepseek4.swiglu_clamp_exp differs between layers, which is not supported");
+  CHECK(refusal_of(deepseek4_flash(45, {10})) ==
+        "the GGUF value deepseek4.attention.compress_ratios has 44 entries for 45 layers");
 }
 
 TEST_CASE("the values of Gemma 4 E4B give its published configuration") {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "support/gguf_deepseek4.h"
 #include "support/gguf_delta_conversion.h"
 #include "support/gguf_metadata.h"
 #include "support/gguf_writer.h"
@@ -150,6 +151,7 @@ class GgufConverter {
 
   // The name of a text model by itself, and of a layer for the one that predicts a further token.
   std::string plain_name(std::string name) const {
+    if (name.starts_with("layers.")) return "model." + name;
     const std::string wrapper = "model.language_model.";
     if (name.starts_with(wrapper)) return "model." + name.substr(wrapper.size());
     const std::string layer = "model.layers." + std::to_string(integer("num_hidden_layers")) + ".";
@@ -172,6 +174,7 @@ class GgufConverter {
   int64_t integer(const char* name) const { return find(config_, name)->to_number<int64_t>(); }
 
   std::string gguf_name(std::string name) const {
+    if (case_.is_deepseek4()) return deepseek4_name(name);
     name = plain_name(name);
     if (name.starts_with("model.layers.")) name.replace(0, std::strlen("model.layers."), "blk.");
     if (const size_t at = name.find("post_attention_layernorm"); at != std::string::npos) {
@@ -228,14 +231,17 @@ class GgufConverter {
   void add_tensor(const TensorView& tensor) {
     const std::string name = gguf_name(tensor.name);
     std::vector<uint64_t> dimensions(tensor.shape.rbegin(), tensor.shape.rend());
+    REQUIRE_MESSAGE(!name.empty(), tensor.name);
     if (name.ends_with(".ssm_a")) return add_rates(tensor, name);
+    if (tensor.dtype == DType::kI64) return add_integers(tensor, name, dimensions);
     if (dimensions.size() == 3) {  // a convolution: (channels, 1, taps)
       dimensions.push_back(1);
       file_.tensor_with(name, dimensions, kGgufF32, widened(tensor));
       return;
     }
     // Vectors and routers are F32 in every file.
-    if (dimensions.size() == 1 || name.find("ffn_gate_inp") != std::string::npos) {
+    const bool is_f32 = case_.is_deepseek4() && is_f32_in_deepseek4(name);
+    if (dimensions.size() == 1 || is_f32 || name.find("ffn_gate_inp") != std::string::npos) {
       file_.tensor_with(name, dimensions, kGgufF32, widened(tensor));
       return;
     }
@@ -249,6 +255,18 @@ class GgufConverter {
       bytes = interleaved(tensor, integer("num_key_value_heads"));
     }
     add_matrix(name, dimensions, type_of(tensor), bytes);
+  }
+
+  // The experts of each token id.
+  void add_integers(const TensorView& tensor, const std::string& name,
+                    const std::vector<uint64_t>& dimensions) {
+    std::string bytes;
+    for (size_t i = 0; i < tensor.bytes.size() / sizeof(int64_t); ++i) {
+      int64_t number = 0;
+      std::memcpy(&number, tensor.bytes.data() + i * sizeof number, sizeof number);
+      bytes += GgufWriter::raw(static_cast<int32_t>(number));
+    }
+    file_.tensor_with(name, dimensions, kGgufI32, bytes);
   }
 
   // Minus the rates of decay, whose logarithms (1, 1, heads, 1) the folder has.
@@ -354,7 +372,7 @@ class GgufConverter {
     }
     const std::string part = first.name.substr(at + marker.size());  // "gate_proj.weight"
     add_matrix(
-        block_of(first.name) + "ffn_" + stacked_name(part) + "_exps.weight",
+        block_of(plain_name(first.name)) + "ffn_" + stacked_name(part) + "_exps.weight",
         {static_cast<uint64_t>(first.shape[1]), static_cast<uint64_t>(first.shape[0]), count},
         type_of(first), bytes);
   }

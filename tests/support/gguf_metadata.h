@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "json/json.h"
+#include "support/gguf_deepseek4.h"
 #include "support/gguf_gemma_metadata.h"
 #include "support/gguf_writer.h"
 
@@ -32,6 +33,7 @@ struct GgufCase {
   std::array<uint32_t, 2> types{};
 
   bool is_kimi_linear() const { return std::string_view(architecture) == "kimi-linear"; }
+  bool is_deepseek4() const { return std::string_view(architecture) == "deepseek4"; }
   bool is_gemma() const { return std::string_view(architecture) == "gemma4"; }
   // Qwen's recurrent models.
   bool has_delta() const {
@@ -109,11 +111,12 @@ class GgufMetadataWriter {
       set("attention.head_count_kv", *number(config_, "num_key_value_heads"));
     }
     if (number(config_, "n_routed_experts")) {
-      set("expert_gating_func", 2);
+      set("expert_gating_func", case_.is_deepseek4() ? 4 : 2);
       file_.number(key("expert_weights_scale"), real(config_, "routed_scaling_factor"));
       file_.boolean(key("expert_weights_norm"), find(config_, "norm_topk_prob")->as_bool());
     }
     if (case_.is_kimi_linear()) write_kimi_linear();
+    if (case_.is_deepseek4()) write_deepseek4_values(file_, config_);
     const Json* types = find(config_, "indexer_types");
     if (types != nullptr && !case_.lacks_indexer_types) {
       std::string marks;

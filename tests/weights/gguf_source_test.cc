@@ -286,10 +286,11 @@ TEST_CASE("parts that do not fit together are named") {
 
 TEST_CASE("an unsupported type is named together with the supported ones") {
   const MatrixRequest request{"lm_head.weight", -1, 2, 256};
-  CHECK(error_of_matrix(GgufWriter().string("general.architecture", "mamba").file(), request) ==
-        "the architecture \"mamba\" is unknown here; known are: llama, mistral3, qwen2, qwen3, "
-        "qwen3moe, deepseek2, deepseek32, gpt-oss, glm4moe, glm-dsa, gemma4, minimax-m2, "
-        "kimi-linear, qwen3next, qwen35, qwen35moe");
+  CHECK(
+      error_of_matrix(GgufWriter().string("general.architecture", "mamba").file(), request) ==
+      "the architecture \"mamba\" is unknown here; known are: llama, mistral3, qwen2, qwen3, "
+      "qwen3moe, deepseek2, deepseek32, deepseek4, gpt-oss, glm4moe, glm-dsa, gemma4, minimax-m2, "
+      "kimi-linear, qwen3next, qwen35, qwen35moe");
   CHECK(error_of_matrix(GgufWriter().file(), request) ==
         "the GGUF value general.architecture is missing");
   CHECK(error_of_matrix(writer_of("qwen3")

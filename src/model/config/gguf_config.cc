@@ -12,6 +12,7 @@
 #include "gguf/gguf_end_tokens.h"
 #include "json/json.h"
 #include "model/config/config_fields.h"
+#include "model/config/gguf_compressed.h"
 #include "model/config/gguf_fields.h"
 #include "model/config/gguf_gemma.h"
 #include "tensor/ggml_blocks.h"
@@ -25,10 +26,11 @@ constexpr std::string_view kDeepseek = "deepseek2", kGptOss = "gpt-oss", kGlm4Mo
                            kQwen3Moe = "qwen3moe", kLlama = "llama", kMistral = "mistral3",
                            kMiniMax = "minimax-m2", kQwen3Next = "qwen3next", kQwen35 = "qwen35",
                            kQwen35Moe = "qwen35moe", kGemma = "gemma4", kGlmDsa = "glm-dsa",
-                           kDeepseek32 = "deepseek32", kKimiLinear = "kimi-linear";
+                           kDeepseek32 = "deepseek32", kKimiLinear = "kimi-linear",
+                           kDeepseek4 = "deepseek4";
 
 // The values of "<architecture>.expert_gating_func".
-constexpr int64_t kGatingSoftmax = 1, kGatingSigmoid = 2;
+constexpr int64_t kGatingSoftmax = 1, kGatingSigmoid = 2, kGatingRootSoftplus = 4;
 
 class ConfigWriter {
  public:
@@ -57,6 +59,7 @@ class ConfigWriter {
   bool is(std::string_view name) const { return architecture_.name == name; }
   bool has_index() const { return is(kGlmDsa) || is(kDeepseek32); }
   bool has_latent() const { return is(kDeepseek) || is(kKimiLinear) || has_index(); }
+  bool has_deepseek_experts() const { return has_latent() || is(kDeepseek4); }
   bool is_recurrent() const { return is(kQwen3Next) || is(kQwen35) || is(kQwen35Moe); }
   bool is_qwen_of_experts() const { return is(kQwen3Moe) || is(kQwen3Next) || is(kQwen35Moe); }
   bool has_tensor(std::string_view name) const { return model_.tensor(name) != nullptr; }
@@ -112,19 +115,21 @@ Status ConfigWriter::write_architecture() {
 }
 
 Status ConfigWriter::write_sizes() {
-  // The layers that predict further tokens come after the model's own.
-  const int64_t blocks = TRY(fields_.required_integer("block_count"));
-  const int64_t predicting = TRY(fields_.integer("nextn_predict_layers")).value_or(0);
-  layers_ = blocks - predicting;
+  TRY(fields_.required_integer("block_count"));
+  const GgufLayers layers = TRY(gguf_layers(model_, architecture_));
+  layers_ = layers.own;
   if (layers_ < 1 || layers_ > kLayersMax) {
     return corrupt(fmt::format("{} blocks, of which {} predict further tokens, are not possible",
-                               blocks, predicting));
+                               layers.own + layers.predicting, layers.predicting));
   }
   json_["num_hidden_layers"] = layers_;
-  if (predicting > 0) json_["num_nextn_predict_layers"] = predicting;
+  // Files of DeepSeek V4 lack the gates of the draft layer's last streams.
+  if (layers.predicting > 0 && !is(kDeepseek4)) {
+    json_["num_nextn_predict_layers"] = layers.predicting;
+  }
   TRY(copy("hidden_size", "embedding_length"));
   TRY(copy("max_position_embeddings", "context_length"));
-  if (!is(kGemma)) TRY(write_width());
+  if (!is(kGemma) && !is(kDeepseek4)) TRY(write_width());
   const auto epsilon = TRY(fields_.number("attention.layer_norm_rms_epsilon"));
   if (!epsilon) return fields_.missing("attention.layer_norm_rms_epsilon");
   json_["rms_norm_eps"] = *epsilon;
@@ -152,6 +157,7 @@ Status ConfigWriter::write_attention() {
   json_["use_qk_norm"] = has_tensor("blk.0.attn_q_norm.weight");
   json_["mlp_bias"] = has_tensor("blk.0.ffn_up.bias");
   if (has_latent()) return write_latent();
+  if (is(kDeepseek4)) return write_gguf_compressed(fields_, layers_, json_);
   TRY(copy_if_there("num_key_value_heads", "attention.head_count_kv"));
   TRY(copy_if_there("head_dim", "attention.key_length"));
   const auto key = TRY(fields_.integer("attention.key_length"));
@@ -211,13 +217,13 @@ Status ConfigWriter::write_indexer() {
 Status ConfigWriter::write_experts() {
   const int64_t count = TRY(fields_.integer("expert_count")).value_or(0);
   const bool has_experts =
-      has_latent() || is(kGptOss) || is(kGlm4Moe) || is_qwen_of_experts() || is(kMiniMax);
+      has_deepseek_experts() || is(kGptOss) || is(kGlm4Moe) || is_qwen_of_experts() || is(kMiniMax);
   if (!has_experts) {
     if (count == 0) return Ok{};
     return unsupported(
         fmt::format("experts in the architecture \"{}\" are not supported", architecture_.name));
   }
-  const bool is_shared_kind = has_latent() || is(kGlm4Moe);
+  const bool is_shared_kind = has_deepseek_experts() || is(kGlm4Moe);
   const std::string_view count_name = is_shared_kind                ? "n_routed_experts"
                                       : is(kGptOss) || is(kMiniMax) ? "num_local_experts"
                                                                     : "num_experts";
@@ -260,6 +266,14 @@ Status ConfigWriter::write_expert_groups(int64_t count) {
 }
 
 Status ConfigWriter::check_gating() {
+  if (is(kDeepseek4)) {
+    json_["scoring_func"] = "sqrtsoftplus";
+    const int64_t gating = TRY(fields_.integer("expert_gating_func")).value_or(kGatingRootSoftplus);
+    if (gating == kGatingRootSoftplus) return Ok{};
+    return unsupported(fmt::format(
+        "experts chosen by function {} are not supported for {}, only 4, sqrtsoftplus, is", gating,
+        architecture_.name));
+  }
   // The first files of GLM 4.7 Flash lack the key, too.
   const bool is_sigmoid_without = is(kGlm4Moe) || is(kGlmDsa) || is_glm_flash_ || is(kMiniMax);
   const int64_t otherwise = is_sigmoid_without ? kGatingSigmoid : kGatingSoftmax;

@@ -65,7 +65,24 @@ Result<int64_t> GgufFields::required_integer(std::string_view name) const {
 }
 
 Result<std::optional<double>> GgufFields::number(std::string_view name) const {
-  auto value = TRY(file_.number(key(name)));
+  return as_finite(name, TRY(file_.number(key(name))));
+}
+
+Result<std::optional<double>> GgufFields::number_of_all(std::string_view name) const {
+  if (!is_array(file_, key(name))) return number(name);
+  std::optional<double> value;
+  for (const double of_layer : TRY(file_.numbers(key(name)))) {
+    if (value && *value != of_layer) {
+      return unsupported(fmt::format(
+          "the GGUF value {} differs between layers, which is not supported", key(name)));
+    }
+    value = of_layer;
+  }
+  return as_finite(name, value);
+}
+
+Result<std::optional<double>> GgufFields::as_finite(std::string_view name,
+                                                    std::optional<double> value) const {
   if (value) value = as_written(*value);
   if (!value || std::isfinite(*value)) return value;
   return corrupt(fmt::format("the GGUF value {} is not a finite number", key(name)));

@@ -26,6 +26,8 @@ class GgufFields {
   Result<std::vector<int64_t>> of_layers(std::string_view name, size_t layers) const;
   // A float32 as the decimal that was meant: 0.1, not 0.10000000149.
   Result<std::optional<double>> number(std::string_view name) const;
+  // The same of a number, or of a list with one value per layer if all are the same.
+  Result<std::optional<double>> number_of_all(std::string_view name) const;
   Result<std::optional<bool>> boolean(std::string_view name) const;
   Result<std::optional<std::string_view>> text(std::string_view name) const;
   // Whether each layer is marked: the value is a list of marks, or a period in which every layer
@@ -37,6 +39,7 @@ class GgufFields {
 
  private:
   std::string key(std::string_view name) const;
+  Result<std::optional<double>> as_finite(std::string_view name, std::optional<double> value) const;
 
   const GgufFile& file_;
   std::string architecture_;

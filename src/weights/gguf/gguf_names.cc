@@ -1,6 +1,7 @@
 #include "weights/gguf/gguf_names.h"
 
 #include <charconv>
+#include <cstdint>
 #include <optional>
 
 namespace lockstep {
@@ -14,6 +15,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "qwen3moe", .hugging_face = "Qwen3MoeForCausalLM"},
     {.name = "deepseek2", .hugging_face = "DeepseekV3ForCausalLM"},
     {.name = "deepseek32", .hugging_face = "DeepseekV32ForCausalLM"},
+    {.name = "deepseek4", .hugging_face = "DeepseekV4ForCausalLM", .may_lack_drafts = true},
     {.name = "gpt-oss", .hugging_face = "GptOssForCausalLM"},
     {.name = "glm4moe", .hugging_face = "Glm4MoeForCausalLM"},
     {.name = "glm-dsa", .hugging_face = "GlmMoeDsaForCausalLM"},
@@ -45,13 +47,16 @@ constexpr TensorName kSharedNames[] = {
     {"model.embed_tokens.weight", "token_embd.weight"},
     {"model.norm.weight", "output_norm.weight"},
     {"lm_head.weight", "output.weight"},
+    {"model.hc_head_fn.weight", "output_hc_fn.weight"},
+    {"model.hc_head_scale", "output_hc_scale.weight"},
+    {"model.hc_head_base", "output_hc_base.weight"},
     {"model.embed_tokens_per_layer.weight", "per_layer_token_embd.weight"},
     {"model.per_layer_model_projection.weight", "per_layer_model_proj.weight"},
     {"model.per_layer_projection_norm.weight", "per_layer_proj_norm.weight"},
 };
 
-// Names within a layer. ".weight" and ".bias" are the same on both sides unless a name here
-// includes its ending.
+// Names within a layer. ".weight" and ".bias" are the same on both sides unless GGUF's name here
+// includes its ending; Hugging Face's then has it too, or has none.
 constexpr TensorName kLayerNames[] = {
     {"input_layernorm", "attn_norm"},
     {"self_attn.q_proj", "attn_q"},
@@ -146,6 +151,41 @@ constexpr TensorName kLayerNames[] = {
     {"self_attn.g_a_proj", "ssm_g_a"},
     {"self_attn.g_b_proj", "ssm_g_b"},
     {"self_attn.o_norm", "ssm_norm"},
+    {"attn_norm", "attn_norm"},
+    {"attn.wq_a", "attn_q_a"},
+    {"attn.q_norm", "attn_q_a_norm"},
+    {"attn.wq_b", "attn_q_b"},
+    {"attn.wkv", "attn_kv"},
+    {"attn.kv_norm", "attn_kv_a_norm"},
+    {"attn.attn_sink", "attn_sinks.weight"},
+    {"attn.wo_a", "attn_output_a"},
+    {"attn.wo_b", "attn_output_b"},
+    {"attn.compressor.wkv", "attn_compressor_kv"},
+    {"attn.compressor.wgate", "attn_compressor_gate"},
+    {"attn.compressor.ape", "attn_compressor_ape.weight"},
+    {"attn.compressor.norm", "attn_compressor_norm"},
+    {"attn.indexer.wq_b", "indexer.attn_q_b"},
+    {"attn.indexer.weights_proj", "indexer.proj"},
+    {"attn.indexer.compressor.wkv", "indexer_compressor_kv"},
+    {"attn.indexer.compressor.wgate", "indexer_compressor_gate"},
+    {"attn.indexer.compressor.ape", "indexer_compressor_ape.weight"},
+    {"attn.indexer.compressor.norm", "indexer_compressor_norm"},
+    {"hc_attn_fn", "hc_attn_fn"},
+    {"hc_attn_scale", "hc_attn_scale.weight"},
+    {"hc_attn_base", "hc_attn_base.weight"},
+    {"hc_ffn_fn", "hc_ffn_fn"},
+    {"hc_ffn_scale", "hc_ffn_scale.weight"},
+    {"hc_ffn_base", "hc_ffn_base.weight"},
+    {"ffn_norm", "ffn_norm"},
+    {"ffn.gate", "ffn_gate_inp"},
+    {"ffn.gate.bias", "exp_probs_b.bias"},
+    {"ffn.gate.tid2eid", "ffn_gate_tid2eid.weight"},
+    {"ffn.experts.w1", "ffn_gate_exps", true},
+    {"ffn.experts.w3", "ffn_up_exps", true},
+    {"ffn.experts.w2", "ffn_down_exps", true},
+    {"ffn.shared_experts.w1", "ffn_gate_shexp"},
+    {"ffn.shared_experts.w3", "ffn_up_shexp"},
+    {"ffn.shared_experts.w2", "ffn_down_shexp"},
     {"eh_proj", "nextn.eh_proj"},
     {"enorm", "nextn.enorm"},
     {"hnorm", "nextn.hnorm"},
@@ -167,7 +207,7 @@ constexpr std::string_view kPredictingPrefix = "mtp.layers.";
 
 constexpr std::string_view kLayerPrefix = "model.layers.";
 constexpr std::string_view kExpertPrefixes[] = {"mlp.experts.", "experts.",
-                                                "block_sparse_moe.experts."};
+                                                "block_sparse_moe.experts.", "ffn.experts."};
 
 bool take_prefix(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
@@ -226,6 +266,20 @@ Result<const GgufArchitecture*> gguf_architecture(const GgufFile& metadata) {
                                             "\" is unknown here; known are: " + known};
 }
 
+Result<GgufLayers> gguf_layers(const GgufModel& model, const GgufArchitecture& architecture) {
+  const std::string name(architecture.name);
+  const int64_t blocks = TRY(model.metadata().integer(name + ".block_count")).value_or(0);
+  int64_t predicting = TRY(model.metadata().integer(name + ".nextn_predict_layers")).value_or(0);
+  if (blocks < 0 || blocks > INT32_MAX || predicting < 0 || predicting > blocks) {
+    return Error{ErrorCode::kCorrupt, std::to_string(blocks) + " blocks, of which " +
+                                          std::to_string(predicting) +
+                                          " predict further tokens, are not possible"};
+  }
+  const std::string first = "blk." + std::to_string(blocks - predicting) + ".nextn.eh_proj.weight";
+  if (architecture.may_lack_drafts && model.tensor(first) == nullptr) predicting = 0;
+  return GgufLayers{blocks - predicting, predicting};
+}
+
 std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index, int64_t layers) {
   for (const TensorName& shared : kSharedNames) {
     if (shared.hugging_face == name) return {{std::string(shared.gguf)}};
@@ -250,13 +304,14 @@ std::vector<GgufPlace> gguf_places(std::string_view name, int stack_index, int64
     break;
   }
   std::vector<GgufPlace> places;
+  const std::string whole = stem + ending;
   for (const TensorName& known : kLayerNames) {
     const bool names_ending = known.is_whole || ends_with_ending(known.gguf);
-    if (known.hugging_face != stem || known.is_stack != (stack_index >= 0)) continue;
-    if (names_ending != ending.empty()) continue;
-    places.push_back(
-        {"blk." + std::to_string(place->layer) + "." + std::string(known.gguf) + ending,
-         known.is_stack ? stack_index : -1, known.half});
+    if (known.hugging_face != (names_ending ? whole : stem)) continue;
+    if (known.is_stack != (stack_index >= 0) || (!names_ending && ending.empty())) continue;
+    places.push_back({"blk." + std::to_string(place->layer) + "." + std::string(known.gguf) +
+                          (names_ending ? "" : ending),
+                      known.is_stack ? stack_index : -1, known.half});
   }
   return places;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "gguf/gguf.h"
+#include "gguf/gguf_model.h"
 
 namespace lockstep {
 
@@ -28,10 +28,19 @@ struct GgufArchitecture {
   bool interleaves_heads = false;
   DeltaOrder delta_order = DeltaOrder::kNone;
   bool has_named_scales = false;  // "ffn_gate_inp.scale" is a weight, not a factor of a matrix
+  bool may_lack_drafts = false;   // a file may count layers that it has not: gguf_layers()
 };
 
 // By general.architecture; kUnsupported names it and lists the known ones.
 Result<const GgufArchitecture*> gguf_architecture(const GgufFile& metadata);
+
+// A file's blocks: the model's own layers, then those that predict further tokens. Some files count
+// the latter without having them, and then all blocks are the model's own.
+struct GgufLayers {
+  int64_t own = 0;
+  int64_t predicting = 0;
+};
+Result<GgufLayers> gguf_layers(const GgufModel& model, const GgufArchitecture& architecture);
 
 struct GgufPlace {
   std::string tensor;

@@ -66,11 +66,24 @@ bool is_convolution(const GgufTensor& tensor) {
   return tensor.name.find(".ssm_conv1d") != std::string_view::npos;
 }
 
+// DeepSeek V4's experts of each token id, which are integers, and the offsets of each position of
+// an entry.
+bool holds_integers(const GgufTensor& tensor) {
+  constexpr uint32_t kI32 = 26;  // among GGUF's types
+  return tensor.type_id == kI32 && tensor.name.ends_with(".ffn_gate_tid2eid.weight");
+}
+bool is_table(const GgufTensor& tensor) {
+  return holds_integers(tensor) || tensor.name.ends_with("_compressor_ape.weight");
+}
+
 // A convolution has a row of taps for each channel. Kimi Linear's have one more dimension, of 1,
 // between them, and its rates of decay have one before the heads.
 std::vector<uint64_t> shape_of_vector(const GgufTensor& tensor, uint64_t size) {
   const std::vector<uint64_t>& dimensions = tensor.dimensions;
   if (dimensions.size() < 2) return {size};
+  if (is_table(tensor) && dimensions[0] > 0 && size % dimensions[0] == 0) {
+    return {dimensions[0], size / dimensions[0]};
+  }
   const uint64_t taps = is_convolution(tensor) ? dimensions[0] : 0;
   if (taps > 0 && size % taps == 0) {
     if (dimensions.size() == 2) return {taps, size / taps};
@@ -112,16 +125,7 @@ Status GgufSource::prepare() {
   const GgufArchitecture& architecture = *TRY(gguf_architecture(model_.metadata()));
   order_ = TRY(GgufOrder::of(model_, architecture));
   has_named_scales_ = architecture.has_named_scales;
-  const std::string name(architecture.name);
-  const int64_t blocks = TRY(model_.metadata().integer(name + ".block_count")).value_or(0);
-  const int64_t predicting =
-      TRY(model_.metadata().integer(name + ".nextn_predict_layers")).value_or(0);
-  if (blocks < 0 || blocks > INT32_MAX || predicting < 0 || predicting > blocks) {
-    return Error{ErrorCode::kCorrupt, std::to_string(blocks) + " blocks, of which " +
-                                          std::to_string(predicting) +
-                                          " predict further tokens, are not possible"};
-  }
-  layers_ = blocks - predicting;
+  layers_ = TRY(gguf_layers(model_, architecture)).own;
   return Ok{};
 }
 
@@ -195,7 +199,8 @@ Result<StoredVector> GgufSource::vector(std::string_view name, int stack_index, 
   const Found found = find(name, stack_index);
   if (found.tensor == nullptr) return no_tensor(name);
   const GgufTensor& tensor = *found.tensor;
-  const auto type = plain_type(tensor.type_id);
+  auto type = plain_type(tensor.type_id);
+  if (holds_integers(tensor)) type = DType::kI32;
   if (!type) return unsupported_type(tensor, false);
   TRY(check_shape(tensor, shape_of_vector(tensor, static_cast<uint64_t>(size)), found.stack_index));
   if (order_.is_interleaved_bias(tensor)) {
