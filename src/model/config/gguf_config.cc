@@ -115,12 +115,12 @@ Status ConfigWriter::write_architecture() {
 }
 
 Status ConfigWriter::write_sizes() {
-  TRY(fields_.required_integer("block_count"));
+  const int64_t blocks = TRY(fields_.required_integer("block_count"));
   const GgufLayers layers = TRY(gguf_layers(model_, architecture_));
   layers_ = layers.own;
   if (layers_ < 1 || layers_ > kLayersMax) {
     return corrupt(fmt::format("{} blocks, of which {} predict further tokens, are not possible",
-                               layers.own + layers.predicting, layers.predicting));
+                               blocks, layers.predicting));
   }
   json_["num_hidden_layers"] = layers_;
   // Files of DeepSeek V4 lack the gates of the draft layer's last streams.
