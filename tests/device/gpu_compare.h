@@ -207,11 +207,17 @@ inline std::vector<int32_t> random_choices(Random& random, int tokens, int chose
   return all;
 }
 
+// Matrices live as long as the test program, since operations point to them.
+template <class Kept>
+Kept& keep_forever() {
+  static std::vector<std::unique_ptr<Kept>> kept;
+  return *kept.emplace_back(std::make_unique<Kept>());
+}
+
 // The products of attention's output: of all heads of a token together, or of each. Returns their
 // operation.
 inline Operation multiply_heads(Device& device, Random& random, const Attention& op, int value_dim,
                                 Output& products) {
-  static std::vector<std::unique_ptr<std::vector<MatrixId>>> kept;
   const bool together = random() % 2 == 0;
   const int columns = together ? op.heads * value_dim : value_dim;
   Shape shape{between(random, 1, 40), columns, {{columns, 0, 1}}};
@@ -224,7 +230,7 @@ inline Operation multiply_heads(Device& device, Random& random, const Attention&
     return Matmul{
         op.output, op.tokens, {{pack_random(device, random, format, shape), products.slice}}};
   }
-  std::vector<MatrixId>& matrices = *kept.emplace_back(std::make_unique<std::vector<MatrixId>>());
+  std::vector<MatrixId>& matrices = keep_forever<std::vector<MatrixId>>();
   matrices = pack_experts(device, random, op.heads, format, shape);
   return HeadMatmul{.matrices = &matrices,
                     .input = op.output,
@@ -232,6 +238,27 @@ inline Operation multiply_heads(Device& device, Random& random, const Attention&
                     .tokens = op.tokens,
                     .output = products.slice,
                     .output_stride = shape.rows};
+}
+
+// The shape of a layer of experts.
+struct ExpertSizes {
+  int tokens = 0;
+  int chosen = 0;
+  int hidden = 0;
+  int ffn = 0;
+};
+// Without a result, an activation and all that there may be besides.
+inline ExpertsUp random_experts_up(Device& device, Random& random, const ExpertMatrices& matrices,
+                                   const ExpertSizes& sizes) {
+  const int all = static_cast<int>(matrices.gate.size());
+  const int slots = sizes.tokens * sizes.chosen;
+  return {.matrices = &matrices,
+          .chosen = put_ints(device, random_choices(random, sizes.tokens, sizes.chosen, all)),
+          .weights = put_numbers(device, random, static_cast<size_t>(slots)),
+          .tokens = sizes.tokens,
+          .chosen_count = sizes.chosen,
+          .input = put_numbers(device, random, static_cast<size_t>(sizes.tokens * sizes.hidden)),
+          .scratch = room(device, static_cast<size_t>(2 * slots * sizes.ffn))};
 }
 
 // Pages of a layer, one after the other in a buffer for the host, each with its keys and then its

@@ -11,13 +11,6 @@
 
 namespace lockstep::testing {
 
-// Matrices live as long as the test program, since operations point to them.
-template <class Kept>
-Kept& keep_forever() {
-  static std::vector<std::unique_ptr<Kept>> kept;
-  return *kept.emplace_back(std::make_unique<Kept>());
-}
-
 inline Slice result(Device& device, int rows, int columns, std::vector<Output>& outputs) {
   const auto count = static_cast<size_t>(rows * columns);
   const Slice slice = put(device, std::vector<float>(count), Access::kHost);
@@ -59,25 +52,17 @@ inline std::vector<Output> ended_experts(Device& device, Random& random) {
   ExpertMatrices& matrices = keep_forever<ExpertMatrices>();
   matrices.gate = pack_experts(device, random, all, format, up_shape);
   matrices.up = pack_experts(device, random, all, format, up_shape);
-  matrices.down =
-      pack_experts(device, random, all, down_format, {hidden, ffn, random_steps(random, ffn)});
   const std::vector<MatrixId> shared =
       pack_experts(device, random, 2, shared_format, {shared_ffn, hidden, {{hidden, 0, 1}}});
   std::vector<Output> outputs;
-  ExpertsUp up{.matrices = &matrices,
-               .chosen = put_ints(device, random_choices(random, tokens, chosen, all)),
-               .weights = put_numbers(device, random, static_cast<size_t>(tokens * chosen)),
-               .tokens = tokens,
-               .chosen_count = chosen,
-               .input = put_numbers(device, random, static_cast<size_t>(tokens * hidden)),
-               .scratch = room(device, static_cast<size_t>(2 * tokens * chosen * ffn)),
-               .output = result(device, tokens * chosen, ffn, outputs),
-               .activation = random_gate(random),
-               .limit = kGateLimit,
-               .has_bias = random() % 2 == 0,
-               .gate_bias = put_numbers(device, random, static_cast<size_t>(all * ffn)),
-               .up_bias = put_numbers(device, random, static_cast<size_t>(all * ffn)),
-               .has_shared = random() % 4 != 0};
+  ExpertsUp up = random_experts_up(device, random, matrices, {tokens, chosen, hidden, ffn});
+  up.output = result(device, tokens * chosen, ffn, outputs);
+  up.activation = random_gate(random);
+  up.limit = kGateLimit;
+  up.has_bias = random() % 2 == 0;
+  up.gate_bias = put_numbers(device, random, static_cast<size_t>(all * ffn));
+  up.up_bias = put_numbers(device, random, static_cast<size_t>(all * ffn));
+  up.has_shared = random() % 4 != 0;
   if (up.has_shared) {
     up.shared = {.gate = shared[0],
                  .up = shared[1],

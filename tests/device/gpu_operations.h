@@ -44,8 +44,7 @@ inline std::vector<Output> head_matmul(Device& device, Random& random) {
   const int output_stride = shape.rows + between(random, 0, 9);
   const FormatCase& format = any_format(random);
   const auto keeps = random();
-  static std::vector<std::unique_ptr<std::vector<MatrixId>>> kept;
-  std::vector<MatrixId>& matrices = *kept.emplace_back(std::make_unique<std::vector<MatrixId>>());
+  std::vector<MatrixId>& matrices = keep_forever<std::vector<MatrixId>>();
   for (int head = 0; head < heads; ++head) {
     const RandomMatrix stored(format, shape.rows, (columns + 511) / 512 * 512, random());
     matrices.push_back(packed(device, {.stored = stored.matrix,
@@ -72,22 +71,15 @@ inline std::vector<Output> experts(Device& device, Random& random) {
   const int hidden = between(random, 1, 200), ffn = between(random, 1, 120);
   const Shape up_shape{ffn, hidden, {{hidden, 0, 1}}};
   const Shape down_shape{hidden, ffn, random_steps(random, ffn)};
-  static std::vector<std::unique_ptr<ExpertMatrices>> kept;
-  ExpertMatrices& matrices = *kept.emplace_back(std::make_unique<ExpertMatrices>());
+  ExpertMatrices& matrices = keep_forever<ExpertMatrices>();
   matrices.gate = pack_experts(device, random, all, any_format(random), up_shape);
   matrices.up = pack_experts(device, random, all, any_format(random), up_shape);
   matrices.down = pack_experts(device, random, all, any_format(random), down_shape);
   const bool has_shared = random() % 2 == 0;
   const int shared_ffn = ffn;
-  ExpertsUp up{.matrices = &matrices,
-               .chosen = put_ints(device, random_choices(random, tokens, chosen, all)),
-               .weights = put_numbers(device, random, static_cast<size_t>(tokens * chosen)),
-               .tokens = tokens,
-               .chosen_count = chosen,
-               .input = put_numbers(device, random, static_cast<size_t>(tokens * hidden)),
-               .scratch = room(device, static_cast<size_t>(2 * tokens * chosen * ffn)),
-               .output = room(device, static_cast<size_t>(tokens * chosen * ffn)),
-               .has_shared = has_shared};
+  ExpertsUp up = random_experts_up(device, random, matrices, {tokens, chosen, hidden, ffn});
+  up.output = room(device, static_cast<size_t>(tokens * chosen * ffn));
+  up.has_shared = has_shared;
   up.activation = random_gate(random);
   up.limit = kGateLimit;
   if (random() % 2 == 0) {
@@ -152,9 +144,8 @@ inline std::vector<Output> embed(Device& device, Random& random) {
 
 // Rows of a matrix in parts, mostly of one format.
 inline std::vector<Output> embed_parts(Device& device, Random& random) {
-  static std::vector<std::unique_ptr<std::vector<MatrixId>>> kept;
   const Shape shape = random_shape(random);
-  auto& parts = *kept.emplace_back(std::make_unique<std::vector<MatrixId>>());
+  auto& parts = keep_forever<std::vector<MatrixId>>();
   const FormatCase& format = any_format(random);
   const bool is_mixed = random() % 4 == 0;
   for (int i = between(random, 1, 5); i > 0; --i) {

@@ -206,7 +206,7 @@ TEST_CASE("parts of any formats add up in one chain, alike on every instruction 
       products.emplace_back(i, kQuantisedFormats[i], kRows, plan, tokens);
     }
     SampleRandom random(9);
-    const PlainMatrix plain =
+    const MatrixByColumn plain =
         random_matrix(random, PackedCodes::kBF16, kRows, plan.columns, SampleKind::kPlain);
     const std::vector<float> input =
         random.units(static_cast<size_t>(plan.columns) * static_cast<size_t>(tokens));

@@ -25,7 +25,7 @@ TEST_CASE("embed reads a row of every element type exactly and skips other ranks
     for (PackedCodes type : kCodesByColumn) {
       for (int columns : {1, 16, 37}) {
         SampleRandom random(3);
-        const PlainMatrix matrix = random_matrix(random, type, 50, columns, SampleKind::kNasty);
+        const MatrixByColumn matrix = random_matrix(random, type, 50, columns, SampleKind::kNasty);
         const std::vector<int32_t> rows = {49, -1, 0, 17, 16, 3};
         const size_t stride = static_cast<size_t>(columns) + 2;
         std::vector<float> output(rows.size() * stride, kUntouched);
@@ -62,7 +62,7 @@ TEST_CASE("every half precision number converts exactly, in lanes and one by one
   std::vector<int32_t> rows(halves.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int32_t>(i);
   const std::vector<LeafStep> steps = {{1, 0, 1}};
-  const PackedMatrix matrix = plain_view(PackedCodes::kF16, halves.data(), 65536, 1, steps);
+  const PackedMatrix matrix = view_by_column(PackedCodes::kF16, halves.data(), 65536, 1, steps);
   const float one = 1.0f;
   const MatmulPart part = {&matrix, &one, sizeof(one)};
   for (const KernelTable* table : available_kernels()) {

@@ -84,7 +84,7 @@ std::vector<float> by_run(const KernelTable& table, const std::vector<Run>& runs
 TEST_CASE("tokens with different parts get the bits that each gets alone") {
   const SamplePlan plan = plan_of({{32, 64, 7}, {100}});
   SampleRandom random(3);
-  const PlainMatrix plain =
+  const MatrixByColumn plain =
       random_matrix(random, PackedCodes::kBF16, kRows, plan.columns, SampleKind::kPlain);
   const std::vector<float> input =
       random.units(static_cast<size_t>(plan.columns) * static_cast<size_t>(kTokens));

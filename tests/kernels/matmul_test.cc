@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 struct Problem {
-  PlainMatrix matrix;
+  MatrixByColumn matrix;
   SamplePlan plan;
   int tokens;
   std::vector<float> input;
@@ -290,8 +290,8 @@ TEST_CASE("the runs of several matrices are added leaf by leaf, in the order of 
         std::vector<MatmulPart> parts;
         matrices.reserve(3);
         for (const ColumnsOf* of : {&first, &second, &third}) {
-          matrices.push_back(plain_view(type, of->packed.data(), problem.matrix.rows,
-                                        static_cast<int>(of->count), steps[parts.size()]));
+          matrices.push_back(view_by_column(type, of->packed.data(), problem.matrix.rows,
+                                            static_cast<int>(of->count), steps[parts.size()]));
           parts.push_back({&matrices.back(), of->input.data(), of->count * sizeof(float)});
         }
         std::vector<float> output = problem.empty_output();

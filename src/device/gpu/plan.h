@@ -138,6 +138,12 @@ struct PlanOptions {
   bool ends_blocks = true;
 };
 
+// The fate of a product's sums, and the form of blocks that are made of them.
+struct Ending {
+  uint32_t end = kEndsStored;
+  uint32_t form = kPlainInput;
+};
+
 class Planner {
  public:
   Planner(PlanMemory& memory, const PlanOptions& options) : memory_(memory), options_(options) {}
@@ -200,17 +206,10 @@ class Planner {
   size_t round_of(size_t tokens, size_t words) const;
   uint32_t codes_of(const PlanMatrix& m) const;
   uint32_t scales_of(const PlanMatrix& m) const;
-  // The fate of the sums, and the form of blocks that are made of them.
-  struct Ending {
-    uint32_t end = kEndsStored;
-    uint32_t form = kPlainInput;
-  };
   KernelVariant matmul_variant(std::span<const PlanMatrix* const> matrices, uint32_t parts,
-                               size_t items, const Ending& ending) const;
-  KernelVariant matmul_variant(std::span<const PlanMatrix* const> matrices, uint32_t parts,
-                               size_t items) const {
-    return matmul_variant(matrices, parts, items, {});
-  }
+                               size_t items, const Ending& ending = {}) const;
+  // Workgroups of one tile.
+  static size_t groups_of_items(const KernelVariant& variant, const MatmulParams& params);
   // `weight_bytes`: of all matrices that it reads, if no two items have the same expert.
   void emit_matmul(const KernelVariant& variant, MatmulParams& params, size_t tiles,
                    size_t weight_bytes, std::initializer_list<MemoryRange> reads,

@@ -250,8 +250,7 @@ size_t Planner::plan_absorb(std::span<const Operation> operations) {
 void Planner::emit_absorb(const KernelVariant& variant, const MatmulParams& product,
                           const LatentWork& work, size_t weight_bytes, const MemoryRange& input,
                           const MemoryRange& output) {
-  const bool shares_terms = variant.constants[3] == 1;
-  const size_t y = shares_terms ? product.items : groups_of(product.items, kItemsOfGroup);
+  const size_t y = groups_of_items(variant, product);
   const size_t others = groups_of((size_t{work.params.heads} + 1) * work.tokens, y);
   KernelVariant absorb{Kernel::kAbsorb, variant.constants};
   absorb.constants[5] = work.kind;

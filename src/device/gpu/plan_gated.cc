@@ -62,9 +62,9 @@ MemoryRange Planner::EndedRows::blocks(size_t first, size_t count) const {
 ProductEnd Planner::EndedRows::end(size_t first, Activation activation, float limit) const {
   return {.outputs = outputs(first, 1).begin,
           .blocks = blocks(first, 1).begin,
-          .columns = static_cast<uint32_t>(columns),
-          .activation = static_cast<uint32_t>(activation),
-          .limit = limit};
+          .join = {.columns = static_cast<uint32_t>(columns),
+                   .activation = static_cast<uint32_t>(activation),
+                   .limit = limit}};
 }
 
 void Planner::plan(const GatedUp& op) {
@@ -104,11 +104,11 @@ void Planner::plan_gated_apart(const GatedUp& op) {
   activate({.gate = gates.begin,
             .up = ups.begin,
             .outputs = gates.begin,
+            .join = {.columns = static_cast<uint32_t>(gate.rows),
+                     .activation = static_cast<uint32_t>(op.activation),
+                     .limit = op.limit},
             .rows = static_cast<uint32_t>(op.tokens),
-            .columns = static_cast<uint32_t>(gate.rows),
-            .up_stride = static_cast<uint32_t>(gate.rows),
-            .activation = static_cast<uint32_t>(op.activation),
-            .limit = op.limit},
+            .up_stride = static_cast<uint32_t>(gate.rows)},
            {gates, ups}, gates, user_of(op.output));
 }
 
@@ -173,9 +173,9 @@ void Planner::plan_ended_experts(const ExpertsUp& op, const ExpertsEnd& to, size
       {memory_.table(op.matrices->gate), memory_.table(op.matrices->up), input.x, input.stride},
       blocks, params.products);
   params.ends[0] = to.experts.end(first, op.activation, op.limit);
-  params.ends[0].gate_bias = gate_bias.begin;
-  params.ends[0].up_bias = up_bias.begin;
-  params.ends[0].weights = weights.begin;
+  params.ends[0].join.gate_bias = gate_bias.begin;
+  params.ends[0].join.up_bias = up_bias.begin;
+  params.ends[0].join.weights = weights.begin;
   size_t bytes = 2 * items * gate.bytes;
   const bool joins = to.shared.columns > 0;
   if (joins) {

@@ -67,12 +67,15 @@ KernelVariant Planner::matmul_variant(std::span<const PlanMatrix* const> matrice
            ending.end, ending.form, kLanesOfMatmul * kTileRows * tiles}};
 }
 
+size_t Planner::groups_of_items(const KernelVariant& variant, const MatmulParams& params) {
+  const bool shares_terms = variant.constants[3] == 1;
+  return shares_terms ? params.items : groups_of(params.items, kItemsOfGroup);
+}
+
 void Planner::emit_matmul(const KernelVariant& variant, MatmulParams& params, size_t tiles,
                           size_t weight_bytes, std::initializer_list<MemoryRange> reads,
                           std::initializer_list<MemoryRange> writes) {
-  const bool shares_terms = variant.constants[3] == 1;
-  emit(variant, tiles, shares_terms ? params.items : groups_of(params.items, kItemsOfGroup), params,
-       reads, writes);
+  emit(variant, tiles, groups_of_items(variant, params), params, reads, writes);
   dispatches_.back().bytes += weight_bytes;
 }
 
@@ -141,21 +144,22 @@ void Planner::plan(const Activate& op) {
   activate({.gate = gates.begin,
             .up = ups.begin,
             .outputs = gates.begin,
+            .join = {.columns = static_cast<uint32_t>(op.columns),
+                     .activation = static_cast<uint32_t>(op.activation)},
             .rows = static_cast<uint32_t>(op.tokens),
-            .columns = static_cast<uint32_t>(op.columns),
-            .up_stride = static_cast<uint32_t>(op.up_stride),
-            .activation = static_cast<uint32_t>(op.activation)},
+            .up_stride = static_cast<uint32_t>(op.up_stride)},
            {gates, ups}, gates, user_of(op.gate));
 }
 
 // `user`: of all of the output's rows, or none.
 void Planner::activate(ActivateParams params, std::initializer_list<MemoryRange> reads,
                        const MemoryRange& output, const PlanMatrix* user) {
-  const PreparedRows prepared = room_for(user, output, params.rows, params.columns, params.columns);
+  const uint32_t columns = params.join.columns;
+  const PreparedRows prepared = room_for(user, output, params.rows, columns, columns);
   params.prepared = prepared.to;
   const size_t groups = prepared.form != kPlainInput
                             ? groups_of(static_cast<size_t>(user->blocks), kBlocksOfActivate)
-                            : groups_of(params.columns, kGroupSize);
+                            : groups_of(columns, kGroupSize);
   emit({Kernel::kActivate, {0, 0, 0, prepared.form}}, groups, params.rows, params, reads,
        {output, prepared.prepared.range});
   keep(prepared);
@@ -183,11 +187,11 @@ void Planner::plan_head_products(const HeadMatmul& op, const LatentWork* latent)
   const size_t round = round_of(tokens, heads * first.prepared_words());
   const MemoryRange output = rows_at(op.output, 0, tokens * heads, stride);
   const PlanMatrix* user = user_of(op.output);
-  PreparedRows prepared;
+  EndedRows to{output, heads * stride, {}};
   if (latent == nullptr && ends_prepared(op, user)) {
-    prepared = room_for(user, output, tokens, heads * stride, heads * stride);
+    to.prepared = room_for(user, output, tokens, to.columns, to.columns);
   }
-  const bool is_ended = prepared.form != kPlainInput;
+  const bool is_ended = to.prepared.form != kPlainInput;
   for (size_t begin = 0; begin < tokens; begin += round) {
     const size_t count = std::min(round, tokens - begin), items = count * heads;
     size_t scratch_used = 0;
@@ -205,17 +209,15 @@ void Planner::plan_head_products(const HeadMatmul& op, const LatentWork* latent)
                           .x_stride = input.stride,
                           .tile_end = static_cast<uint32_t>(groups),
                           .item_stride = static_cast<uint32_t>(stride)};
-    MemoryRange blocks;
+    const MemoryRange blocks = to.blocks(begin, count);
     if (is_ended) {
-      const size_t row_bytes = size_t{prepared.prepared.stride} * 4;
-      blocks = {prepared.prepared.x + begin * row_bytes, count * row_bytes};
       params.ends[0] = {.outputs = params.products[0].outputs,
                         .blocks = blocks.begin,
-                        .columns = static_cast<uint32_t>(stride)};
+                        .join = {.columns = static_cast<uint32_t>(stride)}};
     }
     const std::array matrices{&first};
     const KernelVariant variant = matmul_variant(
-        matrices, kOneHead, items, {is_ended ? kEndsPrepared : kEndsStored, prepared.form});
+        matrices, kOneHead, items, {is_ended ? kEndsPrepared : kEndsStored, to.prepared.form});
     const size_t bytes = heads * first.bytes;
     if (latent == nullptr) {
       emit_matmul(variant, params, groups, bytes, {input.range}, {output, blocks});
@@ -223,7 +225,7 @@ void Planner::plan_head_products(const HeadMatmul& op, const LatentWork* latent)
       emit_absorb(variant, params, *latent, bytes, input.range, output);
     }
   }
-  keep(prepared);
+  keep(to.prepared);
 }
 
 }  // namespace lockstep::gpu

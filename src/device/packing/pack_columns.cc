@@ -9,17 +9,16 @@
 
 namespace lockstep {
 
-bool fits_coded_columns(const MatrixSource& source) {
+std::optional<PackedCodes> coded_columns_of(const MatrixSource& source) {
   const StoredMatrix& stored = source.stored;
   const bool has_float_scales =
       stored.format == StoredFormat::kAffine ||
       (stored.format == StoredFormat::kFp8 && stored.scale_type != DType::kF8E8M0);
   const bool is_aligned =
       stored.group == 0 || (stored.group % kLanes == 0 && source.column_begin % kLanes == 0);
-  return source.is_transposed && has_float_scales && is_aligned && stored.factor == 1;
-}
-
-PackedCodes coded_columns_of(const StoredMatrix& stored) {
+  if (!source.is_transposed || !has_float_scales || !is_aligned || stored.factor != 1) {
+    return std::nullopt;
+  }
   if (stored.format == StoredFormat::kFp8) return PackedCodes::kColumnFp8;
   return stored.bits <= 4 ? PackedCodes::kColumnBits4 : PackedCodes::kColumnBits8;
 }

@@ -162,8 +162,8 @@ void choose_scales(const MatrixSource& source, PackLayout& layout) {
 
 PackLayout choose_pack_layout(const MatrixSource& source) {
   PackLayout layout;
-  if (fits_coded_columns(source)) {
-    layout.codes = coded_columns_of(source.stored);
+  if (const std::optional<PackedCodes> codes = coded_columns_of(source)) {
+    layout.codes = *codes;
     return layout;
   }
   if (must_expand(source)) return layout;

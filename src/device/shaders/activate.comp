@@ -12,17 +12,11 @@ layout(local_size_x = 64) in;
 layout(constant_id = 13) const uint kForm = kPlainInput;
 PARAMETERS(ActivateParams)
 
-float activated(uint row, uint column) {
-  const uint columns = PARAMS.columns;
-  float gate = Floats(advance(PARAMS.gate, row, columns * 4u)).at[column];
-  float up = Floats(advance(PARAMS.up, row, PARAMS.up_stride * 4u)).at[column];
-  if (!is_none(PARAMS.gate_bias)) {
-    const uint expert = uint(Ints(PARAMS.chosen).at[row]);
-    gate = exact_add(gate, Floats(advance(PARAMS.gate_bias, expert, columns * 4u)).at[column]);
-    up = exact_add(up, Floats(advance(PARAMS.up_bias, expert, columns * 4u)).at[column]);
-  }
-  float joined = joined_by(PARAMS.activation, PARAMS.limit, gate, up);
-  if (!is_none(PARAMS.weights)) joined = exact_mul(joined, Floats(PARAMS.weights).at[row]);
+float joined_at(uint row, uint column) {
+  const uint columns = PARAMS.join.columns;
+  const float gate = Floats(advance(PARAMS.gate, row, columns * 4u)).at[column];
+  const float up = Floats(advance(PARAMS.up, row, PARAMS.up_stride * 4u)).at[column];
+  const float joined = activated(PARAMS.join, PARAMS.chosen, row, column, gate, up);
   Floats(advance(PARAMS.outputs, row, columns * 4u)).at[column] = joined;
   return joined;
 }
@@ -30,14 +24,14 @@ float activated(uint row, uint column) {
 void main() {
   const uint row = gl_WorkGroupID.y;
   if (kForm == kPlainInput) {
-    if (gl_GlobalInvocationID.x < PARAMS.columns) activated(row, gl_GlobalInvocationID.x);
+    if (gl_GlobalInvocationID.x < PARAMS.join.columns) joined_at(row, gl_GlobalInvocationID.x);
     return;
   }
   const uint lane = gl_LocalInvocationIndex;
   const MatrixInfo m = Matrices(PARAMS.prepared.matrix).at;
   const BlockRange range = staged_blocks(m, gl_WorkGroupID.x * kStagedBlocks);
   for (uint i = range.column_begin + lane; i < range.column_end; i += kGroupSize) {
-    staged[staged_at(i - range.column_begin)] = activated(row, i);
+    staged[staged_at(i - range.column_begin)] = joined_at(row, i);
   }
   barrier();
   prepare_range(kForm, m, range, lane, PARAMS.prepared.blocks, row);

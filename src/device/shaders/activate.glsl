@@ -1,4 +1,4 @@
-// silu_mul, clamped_swiglu and their like in kernels/generic/layers.inl, by ActivateParams::activation.
+// silu_mul, clamped_swiglu and their like in kernels/generic/layers.inl, by GateJoin::activation.
 float opened(float factor, float gate, float up) {
   return exact_mul(exact_mul(factor, exact_sigmoid(gate)), up);
 }
@@ -31,4 +31,15 @@ float joined_by(uint activation, float limit, float gate, float up) {
   if (is_clamped) joined = clamped_swiglu(gate, up);
   if (activation == kActivateGelu) joined = gelu_mul(gate, up);
   return joined;
+}
+
+// One column of a row, with the bias of its expert before and the expert's weight after.
+float activated(GateJoin join, uvec2 chosen, uint row, uint column, float gate, float up) {
+  if (!is_none(join.gate_bias)) {
+    const uint expert = uint(Ints(chosen).at[row]);
+    gate = exact_add(gate, Floats(advance(join.gate_bias, expert, join.columns * 4u)).at[column]);
+    up = exact_add(up, Floats(advance(join.up_bias, expert, join.columns * 4u)).at[column]);
+  }
+  const float joined = joined_by(join.activation, join.limit, gate, up);
+  return is_none(join.weights) ? joined : exact_mul(joined, Floats(join.weights).at[row]);
 }

@@ -270,27 +270,19 @@ const uint kStagedBlocks = kEnd == kEndsStored ? 1u : kItemsOfGroup;
 #include "prepare.glsl"
 #include "activate.glsl"
 
-float activated(ProductEnd end, uint item, uint column, float gate, float up) {
-  if (!is_none(end.gate_bias)) {
-    const uint expert = uint(Ints(MATMUL.chosen).at[item]);
-    gate = exact_add(gate, Floats(advance(end.gate_bias, expert, end.columns * 4u)).at[column]);
-    up = exact_add(up, Floats(advance(end.up_bias, expert, end.columns * 4u)).at[column]);
-  }
-  const float joined = joined_by(end.activation, end.limit, gate, up);
-  return is_none(end.weights) ? joined : exact_mul(joined, Floats(end.weights).at[item]);
-}
-
 // The end of block `number` of the results of some items, whose sums are in `results`.
 void end_block(ProductEnd end, uint number, uint first_item, uint items) {
+  const uint columns = end.join.columns;
   barrier();
   for (uint i = gl_LocalInvocationIndex; i < items * kRowsOfBlock; i += kSize) {
     const uint of_item = i / kRowsOfBlock, column = i % kRowsOfBlock, item = first_item + of_item;
     const uint out_column = number * kRowsOfBlock + column;
     float value = results[of_item * kRows + column];
     if (kEnd == kEndsActivated) {
-      value = activated(end, item, out_column, value, results[of_item * kRows + kRowsOfBlock + column]);
+      const float up = results[of_item * kRows + kRowsOfBlock + column];
+      value = activated(end.join, MATMUL.chosen, item, out_column, value, up);
     }
-    Floats(advance(end.outputs, item, end.columns * 4u)).at[out_column] = value;
+    Floats(advance(end.outputs, item, columns * 4u)).at[out_column] = value;
     if (kForm != kPlainInput) staged[staged_at(i)] = value;
   }
   if (kForm == kPlainInput || is_none(end.blocks)) return;
@@ -298,7 +290,7 @@ void end_block(ProductEnd end, uint number, uint first_item, uint items) {
   const uint lane = gl_LocalInvocationIndex;
   if (lane >= items) return;
   prepare_staged(kForm, lane * kRowsOfBlock, kRowsOfBlock, end.blocks,
-                 (first_item + lane) * (end.columns / kRowsOfBlock) + number);
+                 (first_item + lane) * (columns / kRowsOfBlock) + number);
 }
 
 // Of a workgroup's place in the dispatch.

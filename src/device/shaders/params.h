@@ -127,16 +127,31 @@ struct Product {
   uint32_t subtree_stride;
 };
 
-// The end of one product or of a gate and an up.
-struct ProductEnd {
-  Address outputs;    // (items, columns)
-  Address gate_bias;  // of the chosen experts, or none
+// GateJoin::activation, as Activation in device/operations.h, which plan.cc checks.
+LOCKSTEP_CONSTANT uint32_t kActivateSilu = 0u;
+LOCKSTEP_CONSTANT uint32_t kActivateClamped = 1u;
+LOCKSTEP_CONSTANT uint32_t kActivateGelu = 2u;
+LOCKSTEP_CONSTANT uint32_t kActivateSigmoid = 3u;
+LOCKSTEP_CONSTANT uint32_t kActivateClipped = 4u;
+// kGeluSlope and kGeluSquare there.
+LOCKSTEP_CONSTANT float kSlopeOfGelu = 1.5957691216f;
+LOCKSTEP_CONSTANT float kSquareOfGelu = 0.0713548163f;
+
+// How a gate and an up are joined (activate.glsl).
+struct GateJoin {
+  Address gate_bias;  // of the experts, or none
   Address up_bias;
   Address weights;  // of the chosen experts, or none
-  Address blocks;   // the result as blocks, in the form that the kernel says
   uint32_t columns;
-  uint32_t activation;
+  uint32_t activation;  // kActivateSilu...
   float limit;
+};
+
+// The end of one product, of which `join` has the columns alone, or of a gate and an up.
+struct ProductEnd {
+  Address outputs;  // (items, columns)
+  Address blocks;   // the result as blocks, in the form that the kernel says; or none
+  GateJoin join;
 };
 
 struct MatmulParams {
@@ -150,30 +165,15 @@ struct MatmulParams {
   uint32_t slots;
 };
 
-// ActivateParams::activation, as Activation in device/operations.h, which plan.cc checks.
-LOCKSTEP_CONSTANT uint32_t kActivateSilu = 0u;
-LOCKSTEP_CONSTANT uint32_t kActivateClamped = 1u;
-LOCKSTEP_CONSTANT uint32_t kActivateGelu = 2u;
-LOCKSTEP_CONSTANT uint32_t kActivateSigmoid = 3u;
-LOCKSTEP_CONSTANT uint32_t kActivateClipped = 4u;
-// kGeluSlope and kGeluSquare there.
-LOCKSTEP_CONSTANT float kSlopeOfGelu = 1.5957691216f;
-LOCKSTEP_CONSTANT float kSquareOfGelu = 0.0713548163f;
-
 struct ActivateParams {
   Address gate;
   Address up;
   Address outputs;
-  Address gate_bias;  // or none
-  Address up_bias;
   Address chosen;
-  Address weights;  // or none
   PreparedTo prepared;
+  GateJoin join;
   uint32_t rows;
-  uint32_t columns;
-  uint32_t up_stride;   // of a row of ups
-  uint32_t activation;  // kActivateSilu...
-  float limit;
+  uint32_t up_stride;  // of a row of ups
 };
 
 struct NormParams {

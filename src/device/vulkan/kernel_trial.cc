@@ -123,7 +123,7 @@ class KernelTrial {
  public:
   explicit KernelTrial(VulkanDevice& device) : device_(device) {}
 
-  Status add_plain_product(Codes codes);
+  Status add_product_by_column(Codes codes);
   Status add_product(const QuantisedFormat& format);
   Status add_norm();
   // Stores keys and values; with the usual kind also attention over them, whose kernels take
@@ -187,8 +187,8 @@ Status KernelTrial::add_products(const Products& products, const MatmulPart& par
   return Ok{};
 }
 
-Status KernelTrial::add_plain_product(Codes codes) {
-  const PlainMatrix matrix =
+Status KernelTrial::add_product_by_column(Codes codes) {
+  const MatrixByColumn matrix =
       random_matrix(random_, codes, kRows, plan_.columns, SampleKind::kPlain);
   const PackedMatrix view = matrix.view(plan_.steps);
   const MatrixId id = TRY(device_.keep_packed(view, {}));
@@ -367,7 +367,7 @@ Result<std::optional<std::string>> KernelTrial::run() {
 
 Result<std::optional<std::string>> find_wrong_kernel(VulkanDevice& device) {
   KernelTrial trial(device);
-  for (const Codes codes : kCodesByColumn) TRY(trial.add_plain_product(codes));
+  for (const Codes codes : kCodesByColumn) TRY(trial.add_product_by_column(codes));
   for (const QuantisedFormat& format : formats_with_scales()) TRY(trial.add_product(format));
   TRY(trial.add_norm());
   for (const KvKind kind : {KvKind::kF32, KvKind::kBF16, KvKind::kF16, KvKind::kQ8}) {

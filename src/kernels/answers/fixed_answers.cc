@@ -29,7 +29,7 @@ uint64_t matmul_checksum(const KernelTable& table) {
   const std::vector<LeafStep> steps = {{40, 0, 0}, {30, 1, 0}, {27, 1, 1}, {543, 0, 1}};
   for (PackedCodes type : kCodesByColumn) {
     SampleRandom random(17);
-    const PlainMatrix matrix = random_matrix(random, type, 75, kColumns, SampleKind::kNasty);
+    const MatrixByColumn matrix = random_matrix(random, type, 75, kColumns, SampleKind::kNasty);
     const std::vector<float> input = random.units(11 * kColumns);
     std::vector<float> output(size_t{2} * 11 * 75);
     const PackedMatrix view = matrix.view(steps);

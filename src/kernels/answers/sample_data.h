@@ -84,7 +84,7 @@ inline double fp8_value(int bits) {
 }
 
 // A matrix by column in the packed layout and, for references, its values row by row.
-struct PlainMatrix {
+struct MatrixByColumn {
   PackedCodes type;
   int rows;
   int columns;
@@ -100,8 +100,8 @@ struct PlainMatrix {
 };
 
 // A matrix by column as the kernels see it; nothing is copied.
-inline PackedMatrix plain_view(PackedCodes type, const void* packed, int rows, int columns,
-                               const std::vector<LeafStep>& steps) {
+inline PackedMatrix view_by_column(PackedCodes type, const void* packed, int rows, int columns,
+                                   const std::vector<LeafStep>& steps) {
   return {.codes = type,
           .scales = PackedScales::kNone,
           .rows = rows,
@@ -112,8 +112,8 @@ inline PackedMatrix plain_view(PackedCodes type, const void* packed, int rows, i
           .step_count = static_cast<int32_t>(steps.size())};
 }
 
-inline PackedMatrix PlainMatrix::view(const std::vector<LeafStep>& steps) const {
-  return plain_view(type, packed.data(), rows, columns, steps);
+inline PackedMatrix MatrixByColumn::view(const std::vector<LeafStep>& steps) const {
+  return view_by_column(type, packed.data(), rows, columns, steps);
 }
 
 // A random element: its stored bits and its value.
@@ -135,7 +135,7 @@ inline SampleElement draw_element(SampleRandom& random, PackedCodes type, Sample
 }
 
 // Coded columns: a scale and a bias for the rows of each tile.
-inline void fill_coded(SampleRandom& random, SampleKind kind, PlainMatrix& matrix) {
+inline void fill_coded(SampleRandom& random, SampleKind kind, MatrixByColumn& matrix) {
   const auto columns = static_cast<size_t>(matrix.columns);
   const bool is_fp8 = matrix.type == PackedCodes::kColumnFp8;
   const bool are_nibbles = matrix.type == PackedCodes::kColumnBits4;
@@ -160,9 +160,9 @@ inline void fill_coded(SampleRandom& random, SampleKind kind, PlainMatrix& matri
   }
 }
 
-inline PlainMatrix random_matrix(SampleRandom& random, PackedCodes type, int rows, int columns,
-                                 SampleKind kind) {
-  PlainMatrix matrix = {type, rows, columns, {}, {}};
+inline MatrixByColumn random_matrix(SampleRandom& random, PackedCodes type, int rows, int columns,
+                                    SampleKind kind) {
+  MatrixByColumn matrix = {type, rows, columns, {}, {}};
   const size_t column_count = static_cast<size_t>(columns);
   matrix.packed.resize(static_cast<size_t>(matrix.tiles()) * column_count * column_bytes(type));
   if (has_coded_columns(type)) {

@@ -29,8 +29,13 @@ constexpr std::string_view kDeepseek = "deepseek2", kGptOss = "gpt-oss", kGlm4Mo
                            kDeepseek32 = "deepseek32", kKimiLinear = "kimi-linear",
                            kDeepseek4 = "deepseek4";
 
-// The values of "<architecture>.expert_gating_func".
-constexpr int64_t kGatingSoftmax = 1, kGatingSigmoid = 2, kGatingRootSoftplus = 4;
+// A value of "<architecture>.expert_gating_func", and its name in config.json.
+struct ExpertGating {
+  int64_t number;
+  std::string_view name;
+};
+constexpr ExpertGating kSoftmax{1, "softmax"}, kSigmoid{2, "sigmoid"},
+    kRootSoftplus{4, "sqrtsoftplus"};
 
 class ConfigWriter {
  public:
@@ -266,28 +271,21 @@ Status ConfigWriter::write_expert_groups(int64_t count) {
 }
 
 Status ConfigWriter::check_gating() {
-  if (is(kDeepseek4)) {
-    json_["scoring_func"] = "sqrtsoftplus";
-    const int64_t gating = TRY(fields_.integer("expert_gating_func")).value_or(kGatingRootSoftplus);
-    if (gating == kGatingRootSoftplus) return Ok{};
-    return unsupported(fmt::format(
-        "experts chosen by function {} are not supported for {}, only 4, sqrtsoftplus, is", gating,
-        architecture_.name));
-  }
-  // The first files of GLM 4.7 Flash lack the key, too.
-  const bool is_sigmoid_without = is(kGlm4Moe) || is(kGlmDsa) || is_glm_flash_ || is(kMiniMax);
-  const int64_t otherwise = is_sigmoid_without ? kGatingSigmoid : kGatingSoftmax;
-  const int64_t gating = TRY(fields_.integer("expert_gating_func")).value_or(otherwise);
   const bool is_sigmoid = is(kGlm4Moe) || has_latent() || is(kMiniMax);
-  const bool is_known = gating == (is_sigmoid ? kGatingSigmoid : kGatingSoftmax);
+  const ExpertGating& gating = is(kDeepseek4) ? kRootSoftplus : is_sigmoid ? kSigmoid : kSoftmax;
+  // The first files of GLM 4.7 Flash lack the key, too.
+  const bool may_lack = is(kGlm4Moe) || is(kGlmDsa) || is_glm_flash_ || is(kMiniMax);
+  const ExpertGating& otherwise = may_lack || is(kDeepseek4) ? gating : kSoftmax;
+  const int64_t stored = TRY(fields_.integer("expert_gating_func")).value_or(otherwise.number);
   // No converter writes 0; as in llama.cpp it means that the key is missing.
-  if (is_known || (gating == 0 && !is(kDeepseek))) {
-    if (is_sigmoid) json_["scoring_func"] = "sigmoid";
+  const bool is_missing = stored == 0 && !is(kDeepseek) && !is(kDeepseek4);
+  if (stored == gating.number || is_missing) {
+    if (gating.number != kSoftmax.number) json_["scoring_func"] = gating.name;
     return Ok{};
   }
-  return unsupported(fmt::format("experts chosen by function {} are not supported for {}, only {}",
-                                 gating, architecture_.name,
-                                 is_sigmoid ? "2, sigmoid, is" : "1, softmax, is"));
+  return unsupported(
+      fmt::format("experts chosen by function {} are not supported for {}, only {}, {}, is", stored,
+                  architecture_.name, gating.number, gating.name));
 }
 
 // The names are those of another recurrence: a group is a key head, the rank of the time step is

@@ -17,6 +17,18 @@ bool is_array(const GgufFile& file, std::string_view key) {
   return value != nullptr && std::holds_alternative<GgufArray>(*value);
 }
 
+// The value that all layers have; nullopt for none.
+template <class Number>
+Result<std::optional<Number>> one_of_all(const std::vector<Number>& values,
+                                         const std::string& key) {
+  for (const Number value : values) {
+    if (value == values.front()) continue;
+    return unsupported(
+        fmt::format("the GGUF value {} differs between layers, which is not supported", key));
+  }
+  return values.empty() ? std::nullopt : std::optional(values.front());
+}
+
 double as_written(double value) {
   if (!(std::abs(value) <= std::numeric_limits<float>::max())) return value;
   const auto narrow = static_cast<float>(value);
@@ -42,13 +54,7 @@ Error GgufFields::missing(std::string_view name) const {
 Result<std::optional<int64_t>> GgufFields::integer(std::string_view name) const {
   std::optional<int64_t> value;
   if (is_array(file_, key(name))) {
-    for (const int64_t of_layer : TRY(file_.integers(key(name)))) {
-      if (value && *value != of_layer) {
-        return unsupported(fmt::format(
-            "the GGUF value {} differs between layers, which is not supported", key(name)));
-      }
-      value = of_layer;
-    }
+    value = TRY(one_of_all(TRY(file_.integers(key(name))), key(name)));
   } else {
     value = TRY(file_.integer(key(name)));
   }
@@ -70,15 +76,7 @@ Result<std::optional<double>> GgufFields::number(std::string_view name) const {
 
 Result<std::optional<double>> GgufFields::number_of_all(std::string_view name) const {
   if (!is_array(file_, key(name))) return number(name);
-  std::optional<double> value;
-  for (const double of_layer : TRY(file_.numbers(key(name)))) {
-    if (value && *value != of_layer) {
-      return unsupported(fmt::format(
-          "the GGUF value {} differs between layers, which is not supported", key(name)));
-    }
-    value = of_layer;
-  }
-  return as_finite(name, value);
+  return as_finite(name, TRY(one_of_all(TRY(file_.numbers(key(name))), key(name))));
 }
 
 Result<std::optional<double>> GgufFields::as_finite(std::string_view name,
