@@ -28,13 +28,10 @@ namespace figures {
 using gpu::Kernel;
 
 constexpr gpu::KernelVariant matmul(PackedCodes codes, PackedScales scales, uint32_t parts,
-                                    uint32_t shares_terms, uint32_t input,
-                                    uint32_t end = gpu::kEndsStored,
-                                    uint32_t form = gpu::kPlainInput) {
-  const uint32_t tiles = end == gpu::kEndsStored ? 1u : end == gpu::kEndsPrepared ? 2u : 4u;
-  return {Kernel::kMatmul,
-          {static_cast<uint32_t>(codes), static_cast<uint32_t>(scales), parts, shares_terms, input,
-           end, form, gpu::kLanesOfMatmul * gpu::kTileRows * tiles}};
+                                    uint32_t shares_terms, uint32_t input) {
+  return {
+      Kernel::kMatmul,
+      {static_cast<uint32_t>(codes), static_cast<uint32_t>(scales), parts, shares_terms, input}};
 }
 constexpr auto kB4 = PackedCodes::kBits4, kB6 = PackedCodes::kBits6, kB8 = PackedCodes::kBits8,
                kMx = PackedCodes::kTable4, kF8 = PackedCodes::kFp8, kBf = PackedCodes::kBF16;
@@ -141,20 +138,21 @@ inline constexpr KernelCase kKernelCases[] = {
      9,
      {{{48, 298}, {40, 269}, {36, 610}}}},
     {"kBits4 kF16, gate and up, shared terms",
-     figures::matmul(figures::kB4, figures::kF16, figures::kOne, 1, figures::kInt,
-                     gpu::kEndsActivated, figures::kInt),
+     gpu::ended(figures::matmul(figures::kB4, figures::kF16, figures::kOne, 1, figures::kInt),
+                {gpu::kEndsActivated, figures::kInt}),
      8,
      69,
      {{{60, 1456}, {48, 1426}, {60, 4024}}}},
     {"kBits4 kF16, experts and shared, items alone",
-     figures::matmul(figures::kB4, figures::kF16, gpu::kExpertsAndShared, 0, figures::kInt,
-                     gpu::kEndsActivated, figures::kInt),
+     gpu::ended(
+         figures::matmul(figures::kB4, figures::kF16, gpu::kExpertsAndShared, 0, figures::kInt),
+         {gpu::kEndsActivated, figures::kInt}),
      8,
      70,
      {{{60, 1656}, {48, 1629}, {60, 4268}}}},
     {"kBits4 kF16, heads, prepared, items alone",
-     figures::matmul(figures::kB4, figures::kF16, gpu::kOneHead, 0, figures::kFlt,
-                     gpu::kEndsPrepared, figures::kInt),
+     gpu::ended(figures::matmul(figures::kB4, figures::kF16, gpu::kOneHead, 0, figures::kFlt),
+                {gpu::kEndsPrepared, figures::kInt}),
      0,
      43,
      {{{72, 1016}, {48, 969}, {56, 1422}}}},

@@ -38,6 +38,8 @@ std::string_view kernel_name(Kernel kernel) {
       return "prepare";
     case Kernel::kMatmul:
       return "matmul";
+    case Kernel::kMatmulEnded:
+      return "matmul_ended";
     case Kernel::kNorm:
       return "norm";
     case Kernel::kHeadSquares:

@@ -23,6 +23,7 @@ enum class Kernel : uint8_t {
   kEmbed,
   kPrepare,
   kMatmul,
+  kMatmulEnded,
   kNorm,
   kHeadSquares,
   kNormHeads,
@@ -125,6 +126,21 @@ class PlanMemory {
   virtual MemoryRange scratch() const = 0;
 };
 
+// The fate of a product's sums, and the form of blocks that are made of them.
+struct Ending {
+  uint32_t end = kEndsStored;
+  uint32_t form = kPlainInput;
+};
+// A variant of kMatmul that ends with what follows it.
+constexpr KernelVariant ended(KernelVariant variant, const Ending& ending) {
+  const uint32_t tiles = ending.end == kEndsPrepared ? kTilesOfBlock : 2 * kTilesOfBlock;
+  variant.kernel = Kernel::kMatmulEnded;
+  variant.constants[5] = ending.end;
+  variant.constants[6] = ending.form;
+  variant.constants[7] = kLanesOfMatmul * kTileRows * tiles;
+  return variant;
+}
+
 // At most, of a product that ends with what follows it.
 inline constexpr uint32_t kInvocationsOfEnds = kLanesOfMatmul * kTileRows * 2 * kTilesOfBlock;
 inline constexpr uint32_t kSharedBytesOfEnds = 24 << 10;
@@ -136,12 +152,6 @@ struct PlanOptions {
   // Products end with what follows them (kEndsActivated, kEndsPrepared), which takes workgroups of
   // kInvocationsOfEnds with kSharedBytesOfEnds of shared memory.
   bool ends_blocks = true;
-};
-
-// The fate of a product's sums, and the form of blocks that are made of them.
-struct Ending {
-  uint32_t end = kEndsStored;
-  uint32_t form = kPlainInput;
 };
 
 class Planner {

@@ -254,7 +254,6 @@ void Planner::emit_absorb(const KernelVariant& variant, const MatmulParams& prod
   const size_t others = groups_of((size_t{work.params.heads} + 1) * work.tokens, y);
   KernelVariant absorb{Kernel::kAbsorb, variant.constants};
   absorb.constants[5] = work.kind;
-  absorb.constants[6] = absorb.constants[7] = 0;
   const auto& [weight, table, page, slot] = work.others;
   emit(absorb, product.products[0].tile_end + others, y,
        AbsorbParams{.matmul = product, .latent = work.params},

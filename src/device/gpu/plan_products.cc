@@ -58,13 +58,11 @@ KernelVariant Planner::matmul_variant(std::span<const PlanMatrix* const> matrice
     return m->codes == first.codes && m->scales == first.scales && m->input == first.input;
   });
   const bool specialises = is_one && options_.specialises;
-  const uint32_t tiles = ending.end == kEndsStored     ? 1
-                         : ending.end == kEndsPrepared ? kTilesOfBlock
-                                                       : 2 * kTilesOfBlock;
-  return {Kernel::kMatmul,
-          {specialises ? codes_of(first) : kAnyFormat, specialises ? scales_of(first) : kAnyFormat,
-           parts, items < kItemsAloneLeast ? 1u : 0u, specialises ? first.input : kAnyFormat,
-           ending.end, ending.form, kLanesOfMatmul * kTileRows * tiles}};
+  KernelVariant variant{
+      Kernel::kMatmul,
+      {specialises ? codes_of(first) : kAnyFormat, specialises ? scales_of(first) : kAnyFormat,
+       parts, items < kItemsAloneLeast ? 1u : 0u, specialises ? first.input : kAnyFormat}};
+  return ending.end == kEndsStored ? variant : ended(variant, ending);
 }
 
 size_t Planner::groups_of_items(const KernelVariant& variant, const MatmulParams& params) {

@@ -6,7 +6,6 @@
 
 layout(local_size_x = 128) in;
 const uint kEnd = kEndsStored;
-const uint kForm = kPlainInput;
 PARAMETERS(AbsorbParams)
 #define MATMUL PARAMS.matmul
 #include "matmul.glsl"

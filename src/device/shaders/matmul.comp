@@ -6,9 +6,8 @@
 // Products of packed matrices and inputs (matmul.glsl).
 #include "common.glsl"
 
-layout(local_size_x_id = 17) in;
-layout(constant_id = 15) const uint kEnd = kEndsStored;
-layout(constant_id = 16) const uint kForm = kPlainInput;  // of the blocks that are made of the result
+layout(local_size_x = 128) in;
+const uint kEnd = kEndsStored;
 PARAMETERS(MatmulParams)
 #define MATMUL PARAMS
 #include "matmul.glsl"

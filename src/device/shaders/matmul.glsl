@@ -3,8 +3,9 @@
 // the runs of one by column. Either a workgroup takes 16 rows of one item: all invocations compute
 // terms, then one for each row adds them in order; or it takes 16 rows of several items and each
 // invocation computes the whole chain of its row and item.
-// The includer defines MATMUL, the MatmulParams, and kEnd and kForm, and says how many invocations
-// a workgroup has: kLanesOfMatmul for each row.
+// The includer defines MATMUL, the MatmulParams, and kEnd, and says how many invocations a workgroup
+// has: kLanesOfMatmul for each row. If sums may be more than stored it defines ENDS and kForm; without
+// that code, drivers compile a kernel in less time.
 #include "matrix.glsl"
 
 layout(constant_id = 12) const uint kParts = kOneMatrix;
@@ -264,9 +265,10 @@ float add_alone(Part part, StepInfo leaf, float chain) {
   return chain;
 }
 
+#ifdef ENDS
 // The sums of a workgroup's items.
-shared float results[kEnd == kEndsStored ? 1u : kItemsOfGroup * kRows];
-const uint kStagedBlocks = kEnd == kEndsStored ? 1u : kItemsOfGroup;
+shared float results[kItemsOfGroup * kRows];
+const uint kStagedBlocks = kItemsOfGroup;
 #include "prepare.glsl"
 #include "activate.glsl"
 
@@ -292,6 +294,7 @@ void end_block(ProductEnd end, uint number, uint first_item, uint items) {
   prepare_staged(kForm, lane * kRowsOfBlock, kRowsOfBlock, end.blocks,
                  (first_item + lane) * (columns / kRowsOfBlock) + number);
 }
+#endif
 
 // Of a workgroup's place in the dispatch.
 void multiply(uvec2 group) {
@@ -346,9 +349,14 @@ void multiply(uvec2 group) {
       ++depth;
       continue;
     }
-    if (stores && kEnd == kEndsStored) outputs.at[subtree * product.subtree_stride + output_row] = chain;
-    if (stores && kEnd != kEndsStored) results[lane * kRows + row_of_group] = chain;
+#ifdef ENDS
+    if (stores) results[lane * kRows + row_of_group] = chain;
+#else
+    if (stores) outputs.at[subtree * product.subtree_stride + output_row] = chain;
+#endif
     ++subtree;
   }
-  if (kEnd != kEndsStored) end_block(MATMUL.ends[first_product / 2u], block, first_item, used_lanes);
+#ifdef ENDS
+  end_block(MATMUL.ends[first_product / 2u], block, first_item, used_lanes);
+#endif
 }

@@ -5,8 +5,8 @@
 namespace lockstep::gpu {
 namespace {
 
-// Each header has one array: kActivate and, with float64, kActivate64; kMatmulDot multiplies bytes
-// by integer dot products.
+// Each header has one array: kActivate and, with float64, kActivate64; kMatmulDot and
+// kMatmulEndedDot multiply bytes by integer dot products.
 #include <spirv/kAbsorb.h>
 #include <spirv/kAbsorb64.h>
 #include <spirv/kActivate.h>
@@ -47,6 +47,10 @@ namespace {
 #include <spirv/kMatmul64.h>
 #include <spirv/kMatmulDot.h>
 #include <spirv/kMatmulDot64.h>
+#include <spirv/kMatmulEnded.h>
+#include <spirv/kMatmulEnded64.h>
+#include <spirv/kMatmulEndedDot.h>
+#include <spirv/kMatmulEndedDot64.h>
 #include <spirv/kNorm.h>
 #include <spirv/kNorm64.h>
 #include <spirv/kNormHeads.h>
@@ -77,6 +81,9 @@ std::span<const uint32_t> kernel_code(Kernel kernel, const KernelFeatures& has) 
   if (kernel == Kernel::kMatmul && has.dot) {
     return has.float64 ? Code(kMatmulDot64) : Code(kMatmulDot);
   }
+  if (kernel == Kernel::kMatmulEnded && has.dot) {
+    return has.float64 ? Code(kMatmulEndedDot64) : Code(kMatmulEndedDot);
+  }
   switch (kernel) {
 #define LOCKSTEP_KERNEL(name) \
   case Kernel::name:          \
@@ -84,6 +91,7 @@ std::span<const uint32_t> kernel_code(Kernel kernel, const KernelFeatures& has) 
     LOCKSTEP_KERNEL(kEmbed);
     LOCKSTEP_KERNEL(kPrepare);
     LOCKSTEP_KERNEL(kMatmul);
+    LOCKSTEP_KERNEL(kMatmulEnded);
     LOCKSTEP_KERNEL(kNorm);
     LOCKSTEP_KERNEL(kHeadSquares);
     LOCKSTEP_KERNEL(kNormHeads);
